@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power and boot device of a machine, by modules that are run on the host of the task: the one that speaks to its BMC, or its hypervisor."""
+"""Power and boot device of a machine, by modules on the host of the task, which reaches its BMC or is its hypervisor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._variables import plai
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import power, providers, request
 
 display = Display()
-#: Of the role, which has no other place for what is run on machines.
+#: Folder of the role with files that run on machines.
 _SCRIPT = pathlib.Path(__file__).parents[2] / "roles" / "machine_boot" / "files" / "hypervisor.sh"
 _BMC: dict[str, t.Any] = {
     "password": {"type": "str", "no_log": True, "default": ""},
@@ -44,7 +44,7 @@ _SPEC: dict[str, t.Any] = {
 
 
 class ActionModule(ActionBase):
-    """The action of machine_power. It runs other modules, with their results kept to itself."""
+    """The action of machine_power. It runs other modules, whose results are not returned."""
 
     _supports_check_mode = True
 
@@ -66,14 +66,14 @@ class ActionModule(ActionBase):
         except providers.Unreachable as error:
             where = str(self._task.delegate_to or host.name)
             fault = Fault(
-                f"machine {entry['name']}: the host that speaks to its BMC cannot be reached",
+                f"machine {entry['name']}: the host that connects to its BMC is unreachable",
                 where,
                 " ".join(str(error).split())[:300],
-                "see that it has power and lets Ansible in, or set machine_boot_from to another one",
+                "check that it is powered on and that Ansible can connect to it, or set machine_boot_from to another host",
             )
             return result | {"failed": True, "msg": str(fault)}
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-            return result | {"failed": True, "msg": f"what was answered cannot be read: {type(error).__name__} {error}"}
+            return result | {"failed": True, "msg": f"the answer cannot be read: {type(error).__name__} {error}"}
         faults = done.get("faults") if args["state"] != power.SETTLED else []
         failed = {"failed": True, "msg": "; ".join(fault["text"] for fault in faults)} if faults else {}
         return result | done | failed | {"sessions": provider.sessions, "state": args["state"]}
@@ -91,7 +91,7 @@ class ActionModule(ActionBase):
         return providers.Redfish(host, clock, entry, bmc, bmc["sessions"])
 
     def _python(self, host: _Host) -> str:
-        """The Python of modules there: auto is no program."""
+        """The Python interpreter for modules on that host, because "auto" is not a program."""
         variables = host.variables
         if delegate := self._task.delegate_to:
             variables = variables.get("ansible_delegated_vars", {}).get(delegate, {})
@@ -115,7 +115,7 @@ class _Clock:
 
 
 class _Host:
-    """Runs modules in the place of the action's own, in check mode too: they read, or are steps, which are not taken then."""
+    """Runs modules instead of the action's own, also in check mode, in which only modules that read are run."""
 
     def __init__(self, action: ActionModule, variables: dict[str, t.Any]) -> None:
         self._action, self.variables = action, variables
@@ -124,7 +124,7 @@ class _Host:
     def run(self, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
         task = self._action._task
         kept, task.check_mode = task.check_mode, False
-        # A module writes its arguments to the log of the system and into its result, which a connection shows at -vvv, and one of them can be a password.
+        # Modules write their arguments to the system log and to their result, which -vvv shows, and these can contain a password.
         quiet = {
             id(one): (one, one.no_log)
             for one in (task, self._action._play_context, self._action._connection._play_context)

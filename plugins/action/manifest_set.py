@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module that can wait for long in slices, and says after each how far it is.
+"""Runs a module that can wait for a long time in slices, and shows the progress after each.
 
-A module cannot print while it runs. So it is run for ten seconds at a time, returns where it stands, and is run again from
-there; the lines that it returns are shown, each beginning with the name of the host, which is that of the cluster.
-Shared by all modules that wait (their action files import it); for manifest_set it also reads templates and files.
+A module cannot print while it runs. So it is run for ten seconds at a time, returns its state, and is run again from there.
+The lines that it returns are shown, each with the name of the host, which is the name of the cluster.
+Shared by all modules that wait (their action files import it). For manifest_set it also reads templates and files.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectA
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import INTERNAL, Slices
 
 SLICE = 10.0
-#: A module that is not done but comes back at once must not keep the controller busy with starting it.
+#: Limits the rate of restarts if a module returns at once although it is not done.
 SHORTEST = 1.0
 
 display = Display()
 
 
 def _lines_as_they_come() -> None:
-    """Makes ansible-playbook write out each line as it is shown, into a pipe or a file as well.
+    """Makes ansible-playbook flush each line as it is shown, also to a pipe or a file.
 
     A worker's lines are shown by the main process, where Display does not flush (ansible-core 2.16 to 2.21, utils/display.py: "just write,
-    and let the system flush"); into pipes and files Python writes blocks of 8 KiB, so that a gate's lines came at its end.
-    Of a collection, the main process runs what strategies import before they start a worker: this file.
+    and let the system flush"); into pipes and files Python writes blocks of 8 KiB, so that a gate's lines would only appear at its end.
+    Strategies import action plugins in the main process before they start a worker, so this file runs there.
 
-    Without a reader any more, nothing is written: an error would end the thread of the main process that takes results, and the run would
-    wait for them for ever (plugins/strategy/__init__.py, results_thread_main).
+    If the reader of the pipe has ended, nothing is written, because an error would end the thread that receives results, and the run would
+    wait for them forever (plugins/strategy/__init__.py, results_thread_main).
     """
     if multiprocessing.parent_process() is None:
         for stream in (sys.stdout, sys.stderr):
@@ -50,7 +50,7 @@ def _lines_as_they_come() -> None:
 
 
 def _write_while_read(stream: io.TextIOWrapper) -> None:
-    # Below what Display has put its lock around, and without buffers where Python was started so.
+    # This is the stream below Display's lock. It is unbuffered if Python was started with -u.
     file: t.Any = getattr(stream.buffer, "raw", stream.buffer)
     write = file.write
 
@@ -78,7 +78,7 @@ class ActionModule(DirectAction):
         if self._task.action.rpartition(".")[2] == "manifest_set":
             self._read_sources(args, task_vars)
         if self._task.async_val:
-            # A background job has nobody to show progress to.
+            # A background job has no output for progress.
             return self.run_module(args, task_vars)
         return self._run_slices(args, task_vars)
 
@@ -90,7 +90,7 @@ class ActionModule(DirectAction):
     def _run_slices(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         slices = Slices()
         resume: dict[str, t.Any] = {}
-        # Between two slices there is no process of the module; this one is there from the first to the last.
+        # Between two slices there is no process of the module. This process exists from the first slice to the last.
         fixed = args | {"wait_slice": SLICE, "wait_task": this_process()}
         while True:
             started = time.monotonic()

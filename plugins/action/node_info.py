@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action of modules on a cluster that do not wait: nothing but how the module is started (plugin_utils/_direct.py)."""
+"""The action of modules on a cluster that do not wait. It only changes how the module is started (plugin_utils/_direct.py)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action of node_validate is that of all modules that wait; a redirect in meta/runtime.yml would make ansible-lint call the module by the other's name."""
+"""The action of node_validate is shared by all modules that wait. With a redirect in meta/runtime.yml, ansible-lint would use the other module's name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows lines to people as they are: a debug task would show them as JSON, from which nothing can be copied."""
+"""Shows lines unchanged. A debug task would show them as JSON, from which commands cannot be copied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ display = Display()
 
 
 class ActionModule(ActionBase):
-    """The action of show. It reaches no host."""
+    """The action of show. It connects to no host."""
 
     _supports_check_mode = True
     _requires_connection = False
@@ -28,8 +28,8 @@ class ActionModule(ActionBase):
         )
         lines = [printable(line) for line in args["lines"]]
         if lines and not self._task.no_log:
-            # What is shown once is of no host in particular.
+            # Lines of a task with run_once do not belong to a host.
             whose = [] if self._task.run_once else [f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:"]
-            # In one piece, or hosts that run at the same time would mix their lines.
+            # All lines are written at once, because otherwise lines of hosts that run in parallel would mix.
             display.display("\n".join([*whose, *lines]))
         return result | {"changed": False, "lines": lines}

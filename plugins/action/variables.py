@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Refuses variables that are set and in which something is undefined: default() would take each for one that is not set."""
+"""Refuses variables that contain something undefined, because default() would treat each as not set."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ansible.template import Templar
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
-# Read in the process that forks workers, which then have it: each would read the files for itself.
+# The files are read in the process that forks workers, so that not every worker reads them.
 _variables.public()
 
 
 class ActionModule(ActionBase):
-    """The action of variables. It reaches no host."""
+    """The action of variables. It connects to no host."""
 
     _supports_check_mode = True
     _requires_connection = False
@@ -39,7 +39,7 @@ class ActionModule(ActionBase):
         for host in args["machines"]:
             if host != mine and host in hostvars:
                 faults += self._of_another(host, hostvars.raw_get(host), ("hwaccel_cluster",))
-        # What is undefined somewhere would be reported twice.
+        # Undefined values would be reported twice.
         if not faults:
             faults += _variables.of_batches(variables, self._templar.template)
             for role in self._roles():
@@ -49,13 +49,13 @@ class ActionModule(ActionBase):
         return result | {"changed": False}
 
     def _roles(self) -> list[str]:
-        """Roles on machines that depend on this one, and are to begin: nothing of theirs was looked at yet."""
+        """Roles on machines that depend on this role, which run before any of their own tasks."""
         role = getattr(self._task, "_role", None)
         parents = role.get_parents() if role else []
         return [name for parent in parents if (name := parent.get_name(include_role_fqcn=False)) in inputs.ROLES]
 
     def _clusters(self, variables: c.Mapping[str, t.Any]) -> list[str]:
-        """The cluster of a machine, whose variables its roles read: the one that it names, or the only one."""
+        """The cluster of a machine, whose variables its roles read: the one in hwaccel_cluster, or the only one."""
         named = variables.get("hwaccel_cluster")
         if named and not _variables.faults("", {"hwaccel_cluster": named}, self._templar.template):
             named = self._templar.template(named)
@@ -63,8 +63,8 @@ class ActionModule(ActionBase):
         return [str(named)] if named else list(clusters) if len(clusters) == 1 else []
 
     def _of_another(self, host: str, variables: c.Mapping[str, t.Any], names: c.Collection[str] = ()) -> list[str]:
-        """names: those that are looked at, all where there is none."""
-        # With the variables of that host alone, as who asks hostvars for them.
+        """names: variables to check, all if empty."""
+        # Only the variables of that host are used, as in hostvars.
         looked_at = {name: variables[name] for name in names if name in variables} if names else variables
         return (
             _variables.faults(host, looked_at, Templar(loader=self._loader, variables=variables).template)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: a list that may come as text."""
+"""Filter: a list from a string."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import l
 DOCUMENTATION = r"""
 name: as_list
 version_added: 0.2.0
-short_description: A list that may come as text
+short_description: Convert a string to a list
 description:
-  - Reads a list from text. AWX has no survey question that answers with a list of objects, and its text questions answer with text.
-  - Text that is a list in JSON or YAML is that list. Any other text is names, between commas, blanks or line ends.
+  - Reads a list from a string. AWX has no survey question whose answer is a list of objects, and the answers of its text questions are strings.
+  - A string that is a list in JSON or YAML is parsed. Any other string contains names, separated by commas, blanks or line ends.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: Text, or something else, which stays as it is. Empty text counts as no entries.
+    description: A string. Any other value is returned unchanged. An empty string is an empty list.
     type: raw
     required: true
 """
 
 EXAMPLES = r"""
-- name: Leave nodes out that a survey has asked for
+- name: Exclude nodes from a survey answer
   hwaccel.gpu.node_gate:
     gate: driver
     exclude: "{{ hwaccel_excluded_nodes | hwaccel.gpu.as_list }}"
@@ -37,7 +37,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The list, or what was given where it was no text.
+  description: The list, or the input if it is not a string.
   type: list
   elements: raw
 """
@@ -51,7 +51,7 @@ def as_list(value: t.Any) -> t.Any:
         return list_of_text(value)
     except ValueError as error:
         raise AnsibleFilterError(
-            f'a list that was given as text cannot be read: {error}. Next: correct it, for example ["one", "two"]'
+            f'a list in a string cannot be read: {error}. Next: correct it, for example ["one", "two"]'
         ) from None
 
 

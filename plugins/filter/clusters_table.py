@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: how a run ended on each of several clusters, as a table for people."""
+"""Filter: the results of a run on several clusters, as a table."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 DOCUMENTATION = r"""
 name: clusters_table
 version_added: 0.2.0
-short_description: How a run ended on each of several clusters, as lines of a table
+short_description: Results of a run on several clusters as lines of a table
 description:
-  - Writes one line for each cluster with its nodes, GPUs expected and seen, how it ended, and the first words of why where it did not end well.
-  - Nodes that have failed are counted also where a later stage has stopped the run.
+  - Writes one line for each cluster with its nodes, expected and observed GPUs, the result, and the start of the reason if it did not succeed.
+  - Failed nodes are counted even if a later stage has stopped the run.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
     description:
-      - Summaries by the cluster's name, each as P(hwaccel.gpu.gate_summary#filter) makes it,
-        and with C(stopped), a list of what stopped the run on this cluster, empty where nothing did.
+      - Summaries by the cluster's name, each from P(hwaccel.gpu.gate_summary#filter),
+        and with C(stopped), a list of reasons why the run stopped on this cluster, empty if it did not.
     type: dict
     required: true
 """
@@ -42,7 +42,7 @@ _value:
 """
 
 _HEADER = ("cluster", "nodes", "GPUs expected", "GPUs seen", "end", "why")
-#: More of a reason than this no line of a table holds; all of it stands where the run tells of the failure.
+#: Maximum length of a reason in the table. The failure itself has the whole reason.
 _LONGEST = 160
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: declared pools as the modules take them."""
+"""Filter: declared pools in the format of the modules."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ansible.errors import AnsibleFilterError
 DOCUMENTATION = r"""
 name: declared_pools
 version_added: 0.1.0
-short_description: Declared pools as modules take them
+short_description: Declared pools in the format of the modules
 description:
-  - Takes C(machines) out of declared pools. It says what the nodes of a pool run, for plans without a cluster, and no module reads it.
+  - Removes C(machines) from declared pools. It describes the nodes of a pool for plans without a cluster, and modules do not accept it.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: Declared pools, as in C(hwaccel_pools). Something empty counts as none.
+    description: Declared pools, as in C(hwaccel_pools). An empty value counts as none.
     type: list
     elements: dict
     required: true

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: a cluster's summary as a table for people."""
+"""Filter: a cluster's summary as a table."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ name: fleet_table
 version_added: 0.1.0
 short_description: A cluster's summary as lines of a table
 description:
-  - Writes one line for each pool with its nodes, kernels, drivers, GPUs expected and seen, and the gates that it has passed.
-  - After the table there is a line for each part of the GPU stack that another deployment, the host or nobody brings, where the summary has C(providers).
-  - Where nodes were validated, it also tells how many are proven, unproven (busy or cordoned) and failed.
+  - Writes one line for each pool with its nodes, kernels, drivers, expected and observed GPUs, and the gates that it has passed.
+  - After the table there is a line for each part of the GPU stack that this collection does not provide, if the summary has C(providers).
+  - If nodes were validated, it also shows how many are proven, unproven (busy or cordoned) and failed.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: A summary, as P(hwaccel.gpu.gate_summary#filter) makes it.
+    description: A summary from P(hwaccel.gpu.gate_summary#filter).
     type: dict
     required: true
   began:
-    description: When the run began, in seconds since 1970; how long each pool took since then is reported where it is given.
+    description: Start of the run in seconds since 1970. If it is set, the time that each pool took since then is shown.
     version_added: 0.2.0
     type: float
 """
@@ -66,7 +66,7 @@ def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[s
         _row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s")
         for pool in summary.get("pools") or ()
     ]
-    # Where nothing was validated there is nothing to tell of it.
+    # Without a validation, its column is omitted.
     header, *rows = (
         [_HEADER, *rows]
         if any(row[_PROOFS] for row in rows)
@@ -94,7 +94,7 @@ def _row(pool: dict[str, t.Any], time: str) -> tuple[str, ...]:
 
 
 def _proofs(pool: dict[str, t.Any]) -> str:
-    """ "7 proven, 1 unproven"; only a validation knows of unproven nodes."""
+    """ "7 proven, 1 unproven"; only a validation reports unproven nodes."""
     counts = (
         {"proven": pool["passed"], "unproven": pool["unproven"], "failed": pool["failed"]} if "unproven" in pool else {}
     )

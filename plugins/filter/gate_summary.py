@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what the gates of one cluster found, in a few lines."""
+"""Filter: the results of all gates of one cluster in short form."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ name: gate_summary
 version_added: 0.1.0
 short_description: Results of the gates of one cluster, merged
 description:
-  - Merges what M(hwaccel.gpu.node_gate) returned at several gates of one cluster.
-  - The result is small, whatever the size of the fleet.
+  - Merges the results of M(hwaccel.gpu.node_gate) at several gates of one cluster.
+  - The result is small, regardless of the size of the fleet.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: Results of the gates in their order. What is empty, or was skipped, is left out.
+    description: Results of the gates in their order. Empty and skipped ones are ignored.
     type: list
     elements: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Sum up
+- name: Summarize the gates
   ansible.builtin.set_stats:
     data:
       hwaccel_summary: "{{ [driver_gate, device_plugin_gate] | hwaccel.gpu.gate_summary }}"
@@ -41,10 +41,10 @@ _value:
   contains:
     pools:
       description:
-        - One row a pool, with all its nodes, also those that failed at an early gate and were left out of the later ones.
-        - C(seen) is what the last gate has seen; C(gates) names the gates that the pool's nodes have passed, with numbers where not all have;
-          C(settled) is when the last of its gates knew of every node.
-        - The gate C(exporters) counts the nodes that are to have an exporter and whose driver works. A pool without any is not named with it.
+        - One row for each pool, with all its nodes, including those that failed at an early gate and were excluded from later ones.
+        - C(seen) is the number of GPUs at the last gate. C(gates) names the gates that the pool's nodes have passed, with numbers if not all have.
+          C(settled) is the time at which the last gate had a verdict on every node.
+        - The gate C(exporters) counts the nodes that should have an exporter and whose driver works. It is omitted for a pool without such nodes.
       type: list
       elements: dict
     failed_nodes:
@@ -52,11 +52,11 @@ _value:
       type: list
       elements: str
     faults:
-      description: What failed, as one sentence a node, at most 20.
+      description: Failures, one sentence for each node, at most 20.
       type: list
       elements: str
     held:
-      description: Nodes that have neither failed nor passed, because somebody has switched off what would be judged there, as one sentence a node, at most 20.
+      description: Nodes that have neither failed nor passed, because the component is disabled there, one sentence for each node, at most 20.
       type: list
       elements: str
 """
@@ -86,11 +86,11 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
 
 
 def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
-    """A later gate judges only what the earlier ones have passed, and nothing of a pool that is not its business."""
+    """A later gate only judges nodes that have passed the earlier ones, and only pools that it applies to."""
     rows = {gate["gate"]: next((row for row in gate.get("pools") or () if row["pool"] == name), None) for gate in gates}
     judged = [row for row in rows.values() if row is not None]
     if any(row["passed"] < row["nodes"] for row in judged):
-        # That of the exporters lies beside the chain: where it has judged no node, none is to have one, or none can.
+        # The gate for exporters is not part of the chain. If it judged no node, no node should or can have an exporter.
         rows = {
             gate: row or (None if gate == exporters.GATE else judged[0] | {"seen": 0, "passed": 0})
             for gate, row in rows.items()
@@ -102,7 +102,7 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
         for gate, row in rows.items()
         if row is not None
     }
-    # Where the exporters are the last gate, they may be fewer than the nodes.
+    # If the exporters are the last gate, there may be fewer of them than nodes.
     last = next((row for gate, row in reversed(rows.items()) if row is not None and gate != exporters.GATE), judged[-1])
     return last | {
         "nodes": nodes,

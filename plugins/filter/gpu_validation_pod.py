@@ -15,13 +15,13 @@ name: gpu_validation_pod
 version_added: 0.2.0
 short_description: The pod that validates a node
 description:
-  - Gives the pod C(gpu-validation) among the manifests the labels of this collection, and takes its image from the registry that the settings name.
+  - Adds the labels of this collection to the pod C(gpu-validation) in the manifests, and sets the registry of its image from the settings.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: Manifests as YAML texts, one of which is the pod.
+    description: Manifests as YAML strings, one of which is the pod.
     type: list
     elements: str
     required: true
@@ -31,7 +31,7 @@ options:
     required: true
     suboptions:
       image_registry:
-        description: Takes the place of the registry's host in the image reference.
+        description: Replaces the registry's host in the image reference.
         type: str
       image_pull_secrets:
         description: Names of Secrets for the registry.
@@ -44,19 +44,19 @@ options:
         description: Another image for it.
         type: str
       command:
-        description: Another command than its shell, with its arguments before the script.
+        description: Another command instead of its shell, with the arguments before the script.
         type: list
         elements: str
       script:
         description: Another script for the command.
         type: str
       service_account:
-        description: Name of the ServiceAccount that the pod runs under. Without it, that of its namespace.
+        description: Name of the ServiceAccount of the pod. By default, that of its namespace.
         type: str
 """
 
 EXAMPLES = r"""
-- name: Make the pod
+- name: Create the pod
   ansible.builtin.set_fact:
     pod: "{{ [lookup('ansible.builtin.template', 'pod.yml.j2')] | hwaccel.gpu.gpu_validation_pod(settings={'image_registry': 'registry.example.com'}) }}"
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what is wrong with what machines are asked to do."""
+"""Filter: problems in the requests for machines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import r
 DOCUMENTATION = r"""
 name: machine_boot_faults
 version_added: 0.2.0
-short_description: What is wrong with what machines are asked to do
+short_description: Problems in the requests for machines
 description:
-  - Checks what the role C(machine_boot) is asked to do with machines, all of them at once, before any of them is spoken to.
+  - Validates the requests of the role C(machine_boot) for all machines at once, before it connects to any of them.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: What is requested of each machine, as the role's C(machine_boot_asked) has it.
+    description: The request for each machine, from the role's C(machine_boot_asked).
     type: list
     elements: dict
     required: true
@@ -36,7 +36,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Faults, each with C(text).
+  description: The problems, each with C(text).
   type: list
   elements: dict
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: how far a machine has come on its way to its cluster."""
+"""Filter: the progress of a machine that boots."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import r
 DOCUMENTATION = r"""
 name: machine_boot_verdict
 version_added: 0.2.0
-short_description: How far a machine has come on its way to its cluster
+short_description: Progress of a machine that boots
 description:
-  - Reads log lines of dnsmasq (DHCP and TFTP) and of nginx, and tells how far one machine has come, what it lacks, and what to do next.
+  - Reads log lines of dnsmasq (DHCP and TFTP) and of nginx, and reports the progress of one machine, what it lacks, and what to do next.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
     description: >-
-      Results of the task that has read log lines since the machine got its power, each with C(stdout_lines), and C(item), the boot server.
-      Of each boot server the last one counts. Lines of other machines may be among them. Those behind a first line V(earlier) may be of an earlier boot:
-      they are reported, and count for nothing else.
+      Results of the task that read log lines since the machine was powered on, each with C(stdout_lines), and C(item), the boot server.
+      The last result of each boot server counts. Lines of other machines may be included. Lines after a first line V(earlier) may be from an earlier boot.
+      They are reported, and do not count otherwise.
     type: list
     elements: dict
     required: true
   request:
-    description: What is requested of the machine, as the role's C(machine_boot_asked) has it.
+    description: The request for the machine, from the role's C(machine_boot_asked).
     type: dict
     required: true
   awaited:
-    description: How far it is to come, V(address), V(loader), V(kernel), V(ignition) or V(reported).
+    description: The stage to reach, V(address), V(loader), V(kernel), V(ignition) or V(reported).
     type: str
     default: reported
   nodes:
-    description: What the machine's cluster has said of its nodes since the machine was started, C(known) and C(names).
+    description: What is known about the nodes of the machine's cluster since it was started, C(known) and C(names).
     type: dict
     default: {}
 """
 
 EXAMPLES = r"""
-- name: See how far it has come
+- name: Check the progress of the boot
   ansible.builtin.set_fact:
     verdict: "{{ logs.results | hwaccel.gpu.machine_boot_verdict(request=machine_boot_asked, awaited='ignition') }}"
 """
@@ -57,10 +57,10 @@ _value:
       description: V(nothing), V(asked), V(address), V(loader), V(kernel), V(ignition) or V(reported).
       type: str
     text:
-      description: How far it has come, or what it lacks.
+      description: Its progress, or what it lacks.
       type: str
     next_step:
-      description: What to do where it comes no further.
+      description: What to do if it makes no further progress.
       type: str
     loaded:
       description: Whether it has loaded its kernel, or runs from its media.
@@ -69,11 +69,11 @@ _value:
       description: Whether it has reported in, or its node has joined.
       type: bool
     sending:
-      description: Boot servers that have sent it more than an address.
+      description: Boot servers that sent it more than an address.
       type: list
       elements: str
     done:
-      description: Whether it has come as far as O(awaited).
+      description: Whether it has reached O(awaited).
       type: bool
 """
 

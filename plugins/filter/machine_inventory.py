@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what a load balancer or a boot server takes from an inventory."""
+"""Filter: the input of a load balancer or boot server from an inventory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 DOCUMENTATION = r"""
 name: machine_inventory
 version_added: 0.2.0
-short_description: What a load balancer or a boot server takes from an inventory
+short_description: Input of a load balancer or boot server from an inventory
 description:
-  - Makes lists for one of the roles from groups and host variables.
-  - Of machines it reads C(hwaccel_cluster), C(hwaccel_node_name), C(hwaccel_role), C(hwaccel_address), C(hwaccel_mac), C(hwaccel_firmware),
+  - Builds lists for one of the roles from groups and host variables.
+  - For machines it reads C(hwaccel_cluster), C(hwaccel_node_name), C(hwaccel_role), C(hwaccel_address), C(hwaccel_mac), C(hwaccel_firmware),
     C(hwaccel_architecture), C(hwaccel_install), C(hwaccel_install_device) and C(hwaccel_kernel_arguments).
-  - Of clusters it reads C(hwaccel_distribution), C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address),
+  - For clusters it reads C(hwaccel_distribution), C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address),
     C(hwaccel_ingress_address), C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records)
     and C(hwaccel_new_cluster).
 author:
@@ -31,7 +31,7 @@ options:
     type: dict
     required: true
   role:
-    description: For which role.
+    description: The role that uses the result.
     type: str
     required: true
     choices: [dns_pxe, load_balancer]
@@ -40,13 +40,13 @@ options:
     type: dict
     required: true
   host:
-    description: The load balancer or boot server. Its C(hwaccel_cluster) names the cluster that it is for; where it has none, it is for all.
+    description: The load balancer or boot server. Its C(hwaccel_cluster) names the cluster that it serves. Without it, it serves all clusters.
     type: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Take the role
+- name: Run the role
   ansible.builtin.include_role:
     name: hwaccel.gpu.dns_pxe
   vars:
@@ -55,11 +55,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: What the role takes.
+  description: Input of the role.
   type: dict
   contains:
     clusters:
-      description: Clusters that it is for.
+      description: Clusters that it serves.
       type: list
       elements: dict
     machines:
@@ -67,10 +67,10 @@ _value:
       type: list
       elements: dict
     joined:
-      description: Of C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be asked has no entry.
+      description: For C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be reached has no entry.
       type: dict
     peers:
-      description: Of C(load_balancer), load balancers that are for the same clusters, itself among them.
+      description: For C(load_balancer), load balancers of the same clusters, including itself.
       type: list
       elements: dict
 """

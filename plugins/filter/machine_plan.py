@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what a role on machines has to change there."""
+"""Filter: the changes of a role on a machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 DOCUMENTATION = r"""
 name: machine_plan
 version_added: 0.2.0
-short_description: What a role on machines has to change there
+short_description: Changes of a role on a machine
 description:
-  - Computes every file that the role writes on a machine and everything that has to change there, from a look at it and from the role's settings.
-  - It writes nothing. What it returns says whether running services have read what is on disk.
+  - Computes the files and all other changes of a role on a machine, from its observed state and the role's settings.
+  - It writes nothing. The result shows whether running services have loaded the files on disk.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 extends_documentation_fragment:
@@ -31,7 +31,7 @@ options:
     required: true
   found:
     description: >-
-      Of the role C(dns_pxe), results of tasks that have looked elsewhere. C(images), of M(ansible.builtin.stat) on the server; C(local), of the same
+      For the role C(dns_pxe), results of other tasks. C(images), of M(ansible.builtin.stat) on the server; C(local), of the same
       on the controller; C(remote), of M(ansible.builtin.uri); C(probe), of C(probe.py).
     type: dict
 """
@@ -44,26 +44,26 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The plan. Beside these keys it has what the role's tasks read, as C(plan) of the role's package in C(plugin_utils/machines) documents it.
+  description: The plan. In addition to these keys it has those that the role's tasks read (see C(plan) of the role's package in C(plugin_utils/machines)).
   type: dict
   contains:
     messages:
-      description: What was decided, in sentences.
+      description: What was decided, as sentences.
       type: list
       elements: str
     faults:
-      description: Reasons not to begin, each with C(text).
+      description: Problems that prevent the run, each with C(text).
       type: list
       elements: dict
     absent:
-      description: Paths that are not to be.
+      description: Paths to remove.
       type: list
       elements: str
     selinux:
-      description: Whether SELinux has to be configured.
+      description: Whether SELinux must be configured.
       type: bool
     record:
-      description: The record by which teardown puts everything back.
+      description: The record by which teardown restores the previous state.
       type: str
 """
 
@@ -72,7 +72,7 @@ _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "load_balancer": load_balancer.planned,
     "node_runtime": node_runtime.planned,
 }
-#: With modules for firewalls and SELinux: preflight names those that a machine needs and that are missing.
+#: Collections with modules for firewalls and SELinux. Preflight names those that a machine needs and that are missing.
 _COLLECTIONS = ("ansible.posix", "community.general")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what a role on machines asks about a machine."""
+"""Filter: the facts that a role needs about a machine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 DOCUMENTATION = r"""
 name: machine_request
 version_added: 0.2.0
-short_description: What a role on machines asks about a machine
+short_description: Facts that a role needs about a machine
 description:
-  - Names the files, units, programs and facts that the role needs to know before it decides anything, for C(look.py) of the role C(machine).
+  - Lists the files, units, programs and facts that the role needs for its plan, for C(look.py) of the role C(machine).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
@@ -28,7 +28,7 @@ options:
     type: dict
     required: true
   role:
-    description: Who asks.
+    description: The role that needs them.
     type: str
     required: true
     choices: [dns_pxe, load_balancer, node_runtime]

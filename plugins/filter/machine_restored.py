@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what goes back on a machine when a role is taken down."""
+"""Filter: the changes of a role's teardown on a machine."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 DOCUMENTATION = r"""
 name: machine_restored
 version_added: 0.2.0
-short_description: What goes back on a machine when a role is taken down
+short_description: Changes of a role's teardown on a machine
 description:
-  - Computes from the role's record, and from a look at the machine, what teardown puts back, removes and gives back to services.
+  - Computes what teardown restores and removes, and the actions on services, from the role's record and the observed state of the machine.
   - It writes nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -30,14 +30,14 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Compute what goes back
+- name: Compute what teardown restores
   ansible.builtin.set_fact:
     plan: "{{ look.stdout | hwaccel.gpu.machine_restored('load_balancer') }}"
 """
 
 RETURN = r"""
 _value:
-  description: What is to be done. Beside this key it has what the role's C(teardown.yml) reads, as C(restored) of the role's package documents it.
+  description: The plan. In addition to this key it has those that the role's C(teardown.yml) reads. They are documented in C(restored) of the role's package.
   type: dict
   contains:
     packages:

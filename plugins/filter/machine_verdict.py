@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: what services' own checkers say of a new configuration."""
+"""Filter: the results of services' own checks of a new configuration."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 DOCUMENTATION = r"""
 name: machine_verdict
 version_added: 0.2.0
-short_description: What services' own checkers say of a new configuration
+short_description: Results of services' own checks of a new configuration
 description:
-  - Reads what the checkers of services have said of a configuration before these read it, and names the lines and variables that they mean.
+  - Reads the output of services' own checks of a configuration before it is loaded, and names the lines and variables concerned.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
 options:
   _input:
-    description: What the look at the machine has printed, of the role's tasks C(look.yml).
+    description: The output of the tasks that observe the machine.
     type: str
     required: true
   role:
-    description: Whose look it was.
+    description: The role whose tasks observed it.
     type: str
     required: true
     choices: [dns_pxe, load_balancer, node_runtime]
@@ -46,22 +46,22 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Judge what is staged
+- name: Judge the staged configuration
   ansible.builtin.set_fact:
     verdict: "{{ look.stdout | hwaccel.gpu.machine_verdict('node_runtime', settings=settings, results=results, staged=plan.staged) }}"
 """
 
 RETURN = r"""
 _value:
-  description: What was found.
+  description: The verdict.
   type: dict
   contains:
     faults:
-      description: What is wrong, each with C(text).
+      description: The problems, each with C(text).
       type: list
       elements: dict
     messages:
-      description: What was found beside that, in sentences.
+      description: Other findings, as sentences.
       type: list
       elements: str
 """

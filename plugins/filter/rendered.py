@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: objects as one YAML text."""
+"""Filter: objects as one YAML string."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests impor
 DOCUMENTATION = r"""
 name: rendered
 version_added: 0.1.0
-short_description: Objects as YAML documents, patches laid over them
+short_description: Objects as YAML documents, with patches applied
 description:
-  - Writes objects as YAML documents with sorted keys, in the order given, so that the same objects are the same text.
-  - Patches are laid over them exactly as M(hwaccel.gpu.manifest_set) does.
+  - Writes objects as YAML documents with sorted keys, in the given order, so that the same objects give the same text.
+  - Patches are applied exactly as by M(hwaccel.gpu.manifest_set).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
@@ -52,7 +52,7 @@ _value:
 
 
 class _Plain(yaml.SafeDumper):
-    """Lists indented, texts of several lines as blocks, no aliases."""
+    """Indents lists, writes strings of several lines as blocks, and uses no aliases."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)
@@ -69,12 +69,12 @@ _Plain.add_representer(str, _text)
 
 
 def _builtin(value: t.Any) -> t.Any:
-    """Ansible's own kinds of text and mapping as Python's."""
+    """Converts Ansible's own types of strings and mappings to those of Python."""
     if isinstance(value, dict):
         return {_builtin(key): _builtin(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_builtin(item) for item in value]
-    # str() of core 2.16's marked text is marked text, which no YAML dumper knows.
+    # str() of a tagged string in core 2.16 is still tagged, and YAML dumpers do not support that.
     return str.__str__(value) if isinstance(value, str) else value
 
 

@@ -24,57 +24,57 @@ name: stage_objects
 version_added: 0.2.0
 short_description: Objects that the role of a stage applies to a cluster
 description:
-  - Makes the objects of one of the roles on clusters from its manifests, its settings and what is known of the fleet.
-  - Where another deployment brings the component, these are fewer or none.
+  - Builds the objects of one of the roles on clusters from its manifests, its settings and the known fleet.
+  - If another deployment provides the component, these are fewer or none.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
 options:
   _input:
-    description: The role's manifests, YAML documents as they are in its templates folder, values filled in.
+    description: The role's manifests as YAML documents, rendered from its templates folder.
     type: list
     elements: str
     required: true
   role:
-    description: Whose objects.
+    description: The role of the objects.
     type: str
     required: true
     choices: [feature_discovery, driver, device_plugin, gpu_validation, monitoring]
   settings:
     description:
-      - The role's variables, by their names without the name of the role. Those that are left out have no say.
-      - Beside them C(namespaces_before), names of Namespaces that an earlier stage of the run brings.
+      - The role's variables, by their names without the name of the role. Omitted ones have no effect.
+      - In addition C(namespaces_before), names of Namespaces that an earlier stage of the run creates.
     type: dict
     required: true
   fleet:
     description:
-      - What M(hwaccel.gpu.node_info) returned of the cluster. Read are C(classes), C(platform), C(existing), C(driver_daemon_sets),
+      - The result of M(hwaccel.gpu.node_info) for the cluster. It uses C(classes), C(platform), C(existing), C(driver_daemon_sets),
         C(namespaces) and C(cluster_uid).
-      - Where it is left out, no cluster was asked, and the declared pools with C(machines) are taken as the fleet.
+      - Without it, no cluster is queried, and the declared pools with C(machines) are the fleet.
     type: dict
 seealso:
   - module: hwaccel.gpu.manifest_set
   - module: hwaccel.gpu.node_info
 notes:
-  - It is a pure function. It asks no cluster and changes none.
+  - It is a pure function that neither queries nor changes a cluster.
 """
 
 EXAMPLES = r"""
-- name: Compute what the device plugins need
+- name: Compute the objects of the device plugins
   ansible.builtin.set_fact:
     plan: "{{ manifests | hwaccel.gpu.stage_objects('device_plugin', settings={'pools': hwaccel_pools}, fleet=fleet) }}"
 """
 
 RETURN = r"""
 _value:
-  description: What is to be, and what is to be said of it.
+  description: The plan.
   type: dict
   contains:
     provider:
-      description: Who brings the component, as declared or found.
+      description: Provider of the component, declared or detected.
       type: str
     namespace:
-      description: Namespace of the component's pods, where another brings it and it was found.
+      description: Namespace of the component's pods, if another deployment provides it and it was detected.
       type: str
     namespaces:
       description: Names of the Namespaces among the objects.
@@ -85,13 +85,13 @@ _value:
       type: list
       elements: dict
     pools:
-      description: Of the role driver, who brings the driver to each pool, by the pool's name.
+      description: For the role driver, the provider of each pool's driver, by the pool's name.
       type: dict
     service_account:
-      description: Of the role gpu_validation, the name that its pods run under, empty for the namespace's own.
+      description: For the role gpu_validation, the ServiceAccount of its pods, empty for the namespace's default.
       type: str
     assumed:
-      description: What was predicted from declarations only.
+      description: Predictions from declarations only.
       type: list
       elements: str
     unknown:
@@ -103,11 +103,11 @@ _value:
       type: list
       elements: str
     messages:
-      description: What people want to know of it, a line each - notes, what was assumed, what is unknown.
+      description: Lines for the user - notes, assumptions, unknowns.
       type: list
       elements: str
     faults:
-      description: Reasons not to begin, each with C(what), C(where), C(why), C(next_step), and all of them as C(text).
+      description: Problems that prevent the run, each with C(what), C(where), C(why), C(next_step), and all of them as C(text).
       type: list
       elements: dict
 """
@@ -124,7 +124,7 @@ _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
 def stage_objects(
     manifests: list[str], role: str, settings: dict[str, t.Any], fleet: dict[str, t.Any] | None = None
 ) -> dict[str, t.Any]:
-    """See DOCUMENTATION. What looks like a template in an object is somebody else's, as Prometheus's in annotations of alerts."""
+    """See DOCUMENTATION. Template syntax in an object is not Ansible's, but for example Prometheus's in annotations of alerts."""
     plan = of_role("stage_objects", role, _PLANS)
     return t.cast("dict[str, t.Any]", wrap_var(planned("stage_objects", plan, manifests, settings, fleet)))
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inventory: the nodes of a cluster as hosts, grouped by what GPU work asks for."""
+"""Inventory: the nodes of a cluster as hosts, grouped by properties that matter to GPU workloads."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ name: fleet
 version_added: 0.2.0
 short_description: Nodes of a cluster as hosts, by pool, GPU product, kernel and gate state
 description:
-  - Makes an inventory host of each node of a Kubernetes cluster. It only reads, and needs the right to list nodes.
+  - Creates an inventory host for each node of a Kubernetes cluster. It only reads, and needs permission to list nodes.
   - Its configuration is a YAML file whose name ends in C(fleet.hwaccel.yml) or C(fleet.hwaccel.yaml).
-  - "Each host is in C(pool_<pool>); in C(kernel_<kernel>); where GPU feature discovery has labelled its GPUs in C(product_<product>);
-    and where O(cluster) is set in C(cluster_<cluster>)."
-  - Each node with GPUs, seen or declared, is in C(gpu_schedulable) where pods can be given all of them now, and else in C(gpu_unschedulable).
+  - "Each host is in C(pool_<pool>); in C(kernel_<kernel>); in C(product_<product>) if GPU feature discovery has labeled its GPUs;
+    and in C(cluster_<cluster>) if O(cluster) is set."
+  - Each node with detected or declared GPUs is in C(gpu_schedulable) if all of them can be allocated now, or else in C(gpu_unschedulable).
   - A node that M(hwaccel.gpu.node_gate) has quarantined is in C(quarantined) and in C(quarantined_features), C(quarantined_driver) or
     C(quarantined_devices), by the gate that it failed at.
-  - In names of groups every character but letters, digits and underscores becomes an underscore. The groups of declared pools, C(gpu_schedulable),
-    C(gpu_unschedulable) and C(quarantined) are there also while they have no host.
-  - "The variable C(hwaccel_node) of each host has what RV(hwaccel.gpu.node_info#module:nodes) has (C(name), C(pool), C(ready), C(not_ready),
+  - In group names, every character except letters, digits and underscores becomes an underscore. The groups of declared pools, C(gpu_schedulable),
+    C(gpu_unschedulable) and C(quarantined) exist even without hosts.
+  - "The variable C(hwaccel_node) of each host has the keys of RV(hwaccel.gpu.node_info#module:nodes) (C(name), C(pool), C(ready), C(not_ready),
     C(unschedulable), C(quarantined), C(kernel), C(os_id), C(os_version), C(os_image), C(architecture), C(runtime), C(runtime_version),
     C(gpu_present), C(gpu_assumed), C(gpu) with C(product), C(count) and C(memory_mib), C(host_driver), C(driver_version), C(allocatable)),
-    and C(labels), C(addresses) (lists by type), C(quarantine_gate), C(quarantine_reason), C(gpu_schedulable) and C(obstacles), a list of what keeps
-    pods from its GPUs."
-  - What the cluster says is never taken for a template.
+    and C(labels), C(addresses) (lists by type), C(quarantine_gate), C(quarantine_reason), C(gpu_schedulable) and C(obstacles), a list of reasons why
+    its GPUs cannot be allocated."
+  - Values from the cluster are never evaluated as templates.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   plugin:
-    description: Says that the file is this plugin's.
+    description: Identifies the file as one of this plugin.
     type: str
     required: true
     choices: [hwaccel.gpu.fleet]
@@ -47,23 +47,23 @@ options:
     default: ""
   labels:
     description:
-      - Keys of the node labels that C(hwaccel_node.labels) has, C(*) standing for any characters.
-      - V(["*"]) takes all. Node Feature Discovery alone writes about a hundred to each node.
+      - Keys of the node labels in C(hwaccel_node.labels). C(*) matches any characters.
+      - V(["*"]) selects all. Node Feature Discovery alone writes about a hundred to each node.
     type: list
     elements: str
     default: [topology.kubernetes.io/*, node.kubernetes.io/instance-type, node-role.kubernetes.io/*, nvidia.com/gpu.*, hwaccel.gpu/*]
   host_address:
     description:
-      - Type of the node's address that becomes C(ansible_host). Of several the first is taken.
-      - Without it, and on nodes without such an address, C(ansible_host) is not set, and the host is reached by its name.
+      - Type of the node's address that becomes C(ansible_host). If there are several, the first one is used.
+      - Without it, and on nodes without such an address, C(ansible_host) is not set, and Ansible connects to the host by its name.
     type: str
     choices: [InternalIP, ExternalIP, InternalDNS, ExternalDNS, Hostname]
   host_prefix:
-    description: Put before each node's name to make the host's. With several clusters whose nodes have the same names it keeps them apart.
+    description: Prefix of each node's name in the host name. It distinguishes nodes of several clusters that have the same names.
     type: str
     default: ""
   cluster:
-    description: Name of the host in C(gpu_clusters) that stands for this cluster. Each node has it as the variable C(hwaccel_cluster).
+    description: Name of the host in C(gpu_clusters) that represents this cluster. Each node has it as the variable C(hwaccel_cluster).
     type: str
     default: ""
 extends_documentation_fragment:
@@ -72,9 +72,9 @@ extends_documentation_fragment:
   - inventory_cache
 notes:
   - Connection options, O(pools), O(label_selector), O(labels), O(host_prefix) and O(cluster) may be templates, for example with a lookup.
-  - Ansible goes on without the hosts of an inventory source that fails, unless C(any_unparsed_is_failed) in the section C([inventory]) of C(ansible.cfg)
-    says otherwise.
-  - With O(cache), another server or a change of this plugin's own options is read anew, and C(--flush-cache) reads anew in any case.
+  - Ansible continues without the hosts of an inventory source that fails, unless C(any_unparsed_is_failed) in the section C([inventory]) of C(ansible.cfg)
+    is set.
+  - With O(cache), the cluster is read again if the server or this plugin's own options changed, and always with C(--flush-cache).
 seealso:
   - module: hwaccel.gpu.node_info
   - module: hwaccel.gpu.node_gate
@@ -102,7 +102,7 @@ pools:
   - name: dgx
     nodes: [dgx-01, dgx-02]
 
-# Groups and variables of one's own
+# Custom groups and variables
 keyed_groups:
   - key: hwaccel_node.labels['topology.kubernetes.io/zone'] | default('')
     prefix: zone
@@ -150,11 +150,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "hwaccel.gpu.fleet"
 
     def verify_file(self, path: str) -> bool:
-        """Whether the file is for this plugin, by its name."""
+        """Whether the file is for this plugin, according to its name."""
         return super().verify_file(path) and path.endswith(ENDINGS)
 
     def parse(self, inventory: t.Any, loader: t.Any, path: str, cache: bool = True) -> None:
-        """Fills the inventory. Everything is read before the first host is made, so that a failure leaves no half of a fleet behind."""
+        """Fills the inventory. Everything is read before the first host is created, so that a failure does not leave an incomplete fleet."""
         super().parse(inventory, loader, path, cache)
         self._read_options(path)
         secrets: set[str] = set()
@@ -176,13 +176,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _found(self, path: str, may_be_old: bool, secrets: set[str]) -> dict[str, t.Any]:
         client = connect(self._plain(CLUSTER_SPEC), check_mode=True, hide=secrets.update)
         options = self._plain(_OPTIONS)
-        # The server is part of the key: the same file can mean another one tomorrow, by the environment or the kubeconfig.
+        # The server is part of the key, because the environment or the kubeconfig can change the server of the same file.
         key = f"{self.get_cache_key(path)}_{digest([VERSION, client.where, options])}"
         if self.get_option("cache") and may_be_old:
             try:
                 return self._cache[key]
             except KeyError:
-                self.display.vvv(f"nothing in the cache, or it is too old: {key}")
+                self.display.vvv(f"the cache has no entry, or it has expired: {key}")
         ask = Ask(**{**options, "pools": declared_pools(options["pools"]), "labels": tuple(options["labels"])})
         found = printable_data(
             inventory(
@@ -197,7 +197,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return found
 
     def _plain(self, names: t.Iterable[str]) -> dict[str, t.Any]:
-        """Options without what Ansible attaches to values, where they are from and whether they are in Vault."""
+        """Options without the tags that Ansible attaches to values, such as their origin."""
         return json.loads(json.dumps({name: self.get_option(name) for name in names}, default=str))
 
     def _add(self, host: dict[str, t.Any]) -> None:

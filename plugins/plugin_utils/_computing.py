@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What filters of host roles share: errors as Ansible tells them, and results that are no templates."""
+"""Shared by filters of host roles: errors in Ansible's format, and results that are not templates."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ T = t.TypeVar("T")
 
 
 def of_role(name: str, role: str, choices: c.Mapping[str, T]) -> T:
-    """What a filter has for a role. name: the filter. Raises AnsibleFilterError that names the roles it knows."""
+    """The implementation of a filter for a role. name: the filter. Raises AnsibleFilterError with the supported roles."""
     if role not in choices:
-        raise AnsibleFilterError(f"hwaccel.gpu.{name} knows no role {role!r}: give one of {', '.join(choices)}")
+        raise AnsibleFilterError(f"hwaccel.gpu.{name} does not support role {role!r}: set one of {', '.join(choices)}")
     return choices[role]
 
 
 def computed(name: str, compute: t.Callable[[], t.Any]) -> t.Any:
-    """What compute returns. name: the filter. What machines, BMCs and logs say is never a template.
+    """The result of compute. name: the filter. Output of machines, BMCs and logs is never a template.
 
-    Raises AnsibleFilterError for what cannot be read, and with the sentences of a HwaccelError.
+    Raises AnsibleFilterError for invalid input, and with the message of a HwaccelError.
     """
     try:
         return wrap_var(compute())
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-        raise AnsibleFilterError(
-            f"hwaccel.gpu.{name} cannot read what it was given: {type(error).__name__} {error}"
-        ) from error
+        raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read its input: {type(error).__name__} {error}") from error
     except HwaccelError as error:
         raise AnsibleFilterError(str(error)) from error

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a module of this collection from its file where that lies beside us, and as ansible-core does everywhere else.
+"""Runs a module of this collection directly from its file if it runs on the controller, and through ansible-core otherwise.
 
-For each run ansible-core packs a module with all that it imports (110 files for these), and the Python that runs it compiles them from
-their source. A cluster's modules run on the controller, by the Python that runs Ansible, and that one keeps what it has compiled of files:
-27.6 s of processor time for a site of 20 nodes that changes nothing became 19.1 s. ansible.netcommon does likewise for network devices
-(plugins/action/network.py, direct execution), but in the process of the worker; here the module has a process of its own, as ever, and gets
-its arguments as a developer gives them to it.
+For each run ansible-core packs a module with all that it imports (110 files for these), and Python compiles them from source again.
+A cluster's modules run on the controller with the Python that runs Ansible, which keeps compiled files: the CPU time of a site with
+20 nodes and no change decreased from 27.6 s to 19.1 s. ansible.netcommon does the same for network devices
+(plugins/action/network.py, direct execution), but in the process of the worker. Here the module still has its own process, and gets
+its arguments as in the developer guide.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class DirectAction(ActionBase):
     _supports_async = True
 
     def run_module(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Result of the module with these arguments, as _execute_module returns it. In the background where the task says so."""
+        """Result of the module with these arguments, in the format of _execute_module. It runs in the background if the task says so."""
         path = _PLUGINS / "modules" / f"{self._task.action.rpartition('.')[2]}.py"
         if self._task.async_val or not path.is_file() or not self._is_ours(task_vars):
             return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=bool(self._task.async_val))
@@ -71,7 +71,7 @@ class DirectAction(ActionBase):
         return bool(self._templar.template(python) == sys.executable)
 
     def _read(self, done: dict[str, t.Any]) -> dict[str, t.Any]:
-        """As _execute_module ends in ansible-core 2.16 to 2.18, 2.19 and 2.20, and from 2.21 on."""
+        """The last part of _execute_module in ansible-core 2.16 to 2.18, 2.19 and 2.20, and since 2.21."""
         tagged = hasattr(serialization, "get_module_decoder")
         result = self._parse_returned_data(done, _PROFILE) if tagged else self._parse_returned_data(done)
         if not isinstance(result, dict):

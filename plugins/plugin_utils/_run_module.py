@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs one module of this collection from its file: python -P _run_module.py FOLDER MODULE, with its arguments as JSON on standard input.
 
-FOLDER holds ansible_collections, and MODULE is the whole name of its Python module. Started by _direct.py alone.
+FOLDER holds ansible_collections, and MODULE is the whole name of its Python module. Started by _direct.py only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import types
 
 
 def main() -> None:
-    # AnsibleModule reads standard input where there are no arguments (developer guide, "Verifying your module code in a virtual environment").
+    # AnsibleModule reads standard input if there are no arguments (developer guide, "Verifying your module code in a virtual environment").
     folder, name = sys.argv[1:]
     del sys.argv[1:]
-    # The package "ansible" brings a regular package of this name, which would win over the folder of a namespace wherever that stands in the path.
+    # The package "ansible" has a regular package of this name, which would take precedence over a namespace package regardless of the path.
     package = types.ModuleType("ansible_collections")
     package.__path__ = [os.path.join(folder, "ansible_collections")]
     sys.modules["ansible_collections"] = package

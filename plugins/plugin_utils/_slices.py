@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A long task as a row of short module runs: what the runs together have to say. Pure."""
+"""A long task as a sequence of short module runs: combines their results. Pure."""
 
 from __future__ import annotations
 
 import collections.abc as c
 import typing as t
 
-#: Options and results that only the action plugin and the module talk to each other with.
+#: Options and results that are only used between the action plugin and the module.
 INTERNAL = ("wait_slice", "wait_resume", "wait_task", "pending", "progress")
 _JOINED = ("warnings", "deprecations", "diff")
 
@@ -29,12 +29,12 @@ class Slices:
         for name, known in self._joined.items():
             value = result.get(name)
             entries = value if isinstance(value, list) else [value] if value else []
-            # Every run says again what it warns of.
+            # Every run repeats its warnings.
             known += [entry for entry in entries if entry not in known]
 
     @property
     def pending(self) -> dict[str, t.Any] | None:
-        """What the next run resumes from; None where the task is done."""
+        """State for the next run; None if the task is done."""
         if self._last.get("failed") or self._last.get("unreachable"):
             return None
         pending = self._last.get("pending")
@@ -42,12 +42,12 @@ class Slices:
 
     @property
     def progress(self) -> list[str]:
-        """Lines of the last run. The same line again is a sign of life while the task goes on, and a repetition at its end."""
+        """Lines of the last run. A repeated line shows that the task is still running, but is omitted at its end."""
         lines = [" ".join(str(line).split()) for line in self._last.get("progress") or []]
         return lines[1:] if self.pending is None and lines[:1] == [self._shown] else lines
 
     def result(self) -> dict[str, t.Any]:
-        """The last run's result, changed and diff and warnings those of all."""
+        """The last run's result, with changed, diff and warnings of all runs."""
         result = {name: value for name, value in self._last.items() if name not in ("pending", "progress")}
         result["changed"] = self._changed
         for name, entries in self._joined.items():

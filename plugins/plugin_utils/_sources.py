@@ -17,7 +17,7 @@ _ENDINGS = (".yml", ".yaml", ".json")
 def texts(action: t.Any, task_vars: dict[str, t.Any], template: t.Any, src: t.Any) -> list[dict[str, str]]:
     """[{origin, text}] of the options `template` and `src` of an action plugin's task.
 
-    action: the ActionBase that the task runs in. Folders are taken whole, sorted by path, so that the order never depends on the disk.
+    action: the ActionBase that the task runs in. All files of a folder are used, sorted by path, so that the order does not depend on the file system.
     """
     found = []
     for option, folder, values in (
@@ -45,7 +45,7 @@ def _find(action: t.Any, option: str, folder: str, value: str) -> str:
         return action._find_needle(folder, value)
     except AnsibleError:
         raise AnsibleActionFail(
-            f"{option} {value!r} does not exist: it is looked for in {folder}/ of the role and the playbook, and beside them, on the controller"
+            f"{option} {value!r} does not exist: it must be in {folder}/ of the role or the playbook, or next to them, on the controller"
         ) from None
 
 
@@ -74,19 +74,19 @@ def _rendered(action: t.Any, task_vars: dict[str, t.Any], path: str) -> str:
 
 
 def _read(action: t.Any, path: str) -> str:
-    # Through the loader, so that a file in Ansible Vault is taken as well.
+    # The loader also decrypts files of Ansible Vault.
     real = action._loader.get_real_file(path)
     try:
         with open(real, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise AnsibleActionFail(f"{path} is no UTF-8 text") from None
+        raise AnsibleActionFail(f"{path} is not UTF-8 text") from None
     finally:
         action._loader.cleanup_tmp_file(real)
 
 
 def _origin(path: str, task_vars: dict[str, t.Any]) -> str:
-    """The path as a reader knows it: relative to the playbook where it is below it."""
+    """The path for messages: relative to the playbook if it is below it."""
     base = task_vars.get("playbook_dir") or ""
     relative = os.path.relpath(path, base) if base else path
     return path if relative.startswith("..") else relative

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables that a user has set and in which something is undefined. Pure."""
+"""Variables of the user that contain something undefined. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
 _TOP = pathlib.Path(__file__).resolve().parents[2]
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: How ansible-core words it: "'name' is undefined", and of parts (2.16) "'dict object' has no attribute 'part'" or "list object has no element 4",
-#: (2.19) "object of type 'dict' has no attribute 'part'"; of hosts "hostvars['name']", which 2.16 follows by "is undefined".
+#: Messages of ansible-core: "'name' is undefined", and for parts (2.16) "'dict object' has no attribute 'part'" or "list object has no element 4",
+#: (2.19) "object of type 'dict' has no attribute 'part'"; for hosts "hostvars['name']", which 2.16 follows by "is undefined".
 _NAME = re.compile(r"'([A-Za-z_]\w*)' is undefined")
 _PART = re.compile(r"has no (?:attribute|element) '?([^'.\s]+)'?")
 _HOST = re.compile(r"hostvars\['([^']+)'\]")
@@ -36,7 +36,7 @@ def public() -> frozenset[str]:
 
 @functools.cache
 def options() -> dict[str, dict[str, dict[str, t.Any]]]:
-    """By role, its variables with what its argument specification says of each."""
+    """By role, its variables with their argument specification."""
     found: dict[str, dict[str, dict[str, t.Any]]] = {}
     for path in _TOP.glob("roles/*/meta/argument_specs.yml"):
         entries = _read(path)["argument_specs"].values()
@@ -47,9 +47,9 @@ def options() -> dict[str, dict[str, dict[str, t.Any]]]:
 
 
 def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
-    """What is wrong with the public variables that are set, in order of their names.
+    """Errors in the public variables that are set, in order of their names.
 
-    variables: of the host, as they are written. template: evaluates one value with these variables; raises AnsibleUndefinedVariable.
+    variables: of the host, unevaluated. template: evaluates one value with these variables; raises AnsibleUndefinedVariable.
     """
     found = []
     for name in sorted(public() & variables.keys()):
@@ -60,7 +60,7 @@ def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.
 
 
 def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
-    """What is wrong with the sizes of batches of machines, which plays take before their first task. Something undefined must not be in them."""
+    """Errors in the batch sizes of machines, which plays evaluate before their first task. They must not contain undefined values."""
     return [
         str(fault)
         for name in inputs.BATCHES
@@ -70,9 +70,9 @@ def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t
 
 
 def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
-    """What is wrong with the values of a role on machines, reported before Ansible compares them with the argument specification, with messages of its own.
+    """Errors in the values of a role on machines, reported before Ansible validates them against the argument specification with its own messages.
 
-    Something undefined must not be in any of them.
+    They must not contain undefined values.
     """
     known = options()[role]
     given = {name: plain(template(variables[name])) for name in known if name in variables}
@@ -80,7 +80,7 @@ def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callabl
 
 
 def plain(value: t.Any) -> t.Any:
-    """Without what Ansible knows of a value: where it is from, and whether it is to be trusted."""
+    """The value without Ansible's tags: its origin, and whether it is trusted."""
     if isinstance(value, c.Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -88,12 +88,12 @@ def plain(value: t.Any) -> t.Any:
     for kind in (bool, int, float):
         if isinstance(value, kind):
             return kind(value)
-    # Texts, and what Ansible has of its own in their place: those of a vault.
+    # Strings, and Ansible's own types of strings, such as encrypted ones.
     return None if value is None else str(value)
 
 
 def _texts(path: str, value: t.Any) -> c.Iterator[tuple[str, str]]:
-    """All texts in a value that may hold a template, with where they are."""
+    """All strings in a value that may contain a template, with their place."""
     if isinstance(value, str):
         if "{" in value:
             yield path, value
@@ -106,18 +106,18 @@ def _texts(path: str, value: t.Any) -> c.Iterator[tuple[str, str]]:
 
 
 def _fault(value: str, template: c.Callable[[t.Any], t.Any]) -> str:
-    """Empty where the value can be evaluated."""
+    """Why a value cannot be evaluated, empty if it can."""
     try:
         result = template(value)
-        # Core 2.16 hands on what is undefined in variables of another host as the text of its template.
+        # Core 2.16 returns undefined values in variables of another host as the text of their template.
         for _path, left in _texts("", result):
             if left != value:
                 template(left)
     except AnsibleUndefinedVariable as error:
         return _undefined(str(error))
     except Exception as error:
-        # Filters and lookups of others raise what they like, and from core 2.19 on default() hides all of it.
-        # A variable that is the placeholder of `omit` is one that is not set.
+        # Filters and lookups may raise any exception, and since core 2.19 default() hides all of them.
+        # A variable with the placeholder of `omit` counts as not set.
         return "" if type(error).__name__ == "AnsibleValueOmittedError" else _failed(error)
     return ""
 
@@ -128,8 +128,8 @@ def _undefined(message: str) -> str:
     if found := _HOST.search(message):
         return f"the inventory has no host {found[1]}"
     if found := _PART.search(message):
-        return f"{found[1]} is undefined in what it names"
-    # The words of undef(hint=…), which core 2.16 says twice.
+        return f"{found[1]} is undefined in a value that it refers to"
+    # The message of undef(hint=…), which core 2.16 repeats.
     first, _dot, rest = message.partition(". ")
     hint = first if rest.startswith(first) else message
     return "something in it is undefined" + ("" if _INTERNAL.search(hint) else f" ({hint[:_LONGEST]})")
@@ -144,8 +144,8 @@ def _failed(error: Exception) -> str:
 def _step(reason: str, name: str, host: str) -> str:
     missing = reason.removesuffix(" is undefined")
     if missing != reason:
-        return f"define {missing} for {host}, or take it out of {name}"
-    return f"correct the expression, or take {name} out of the variables of {host}"
+        return f"define {missing} for {host}, or remove it from {name}"
+    return f"correct the expression, or remove {name} from the variables of {host}"
 
 
 def _read(path: pathlib.Path) -> t.Any:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a cluster is reached, as `hwaccel_connection` has it: which options there are, and what is wrong with what was given. Pure.
+"""The connection to a cluster in `hwaccel_connection`: options and their validation. Pure.
 
-No message repeats what may be a secret.
+Messages never contain values that may be secrets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-#: Another name to the name of an option. kubernetes.core has the same.
+#: Aliases of options, which are those of kubernetes.core.
 ALIASES = {
     "cert_file": "client_cert",
     "key_file": "client_key",
@@ -27,7 +27,7 @@ _HOST = re.compile(
 
 
 def _secret(value: t.Any, where: str) -> list[Fault]:
-    return [] if values.scalar(value) else [Fault("it is no text", where, "", "give a text in quotes")]
+    return [] if values.scalar(value) else [Fault("it is not a string", where, "", "write it as a string in quotes")]
 
 
 def _host(value: t.Any, where: str) -> list[Fault]:
@@ -35,30 +35,36 @@ def _host(value: t.Any, where: str) -> list[Fault]:
     if values.scalar(value) and "@" in written.partition("://")[2].partition("/")[0]:
         return [
             Fault(
-                "the address has a user or password in it",
+                "the address contains a user or password",
                 where,
                 "",
-                "give these as api_key, or as username and password",
+                "use api_key, or username and password",
             )
         ]
     if values.scalar(value) and _HOST.fullmatch(written):
         return []
     return [
         Fault(
-            f"{values.shown(value)} is no address of an API server",
+            f"{values.shown(value)} is not the address of an API server",
             where,
             "",
-            "give one such as https://api.example.com:6443",
+            "set one such as https://api.example.com:6443",
         )
     ]
 
 
 def _kubeconfig(value: t.Any, where: str) -> list[Fault]:
-    """A path, several of them, or the content, which may hold a token."""
+    """A path, several paths, or the content, which may contain a token."""
     if not isinstance(value, (str, dict)):
-        return [Fault(f"{values.shown(value)} is no kubeconfig", where, "", "give a path, or the content of one")]
+        return [
+            Fault(f"{values.shown(value)} is not a kubeconfig", where, "", "set a path, or the content of a kubeconfig")
+        ]
     if isinstance(value, dict) and not isinstance(value.get("clusters"), (list, tuple)):
-        return [Fault("the kubeconfig has no list of clusters", where, "", "give a path, or the whole content of one")]
+        return [
+            Fault(
+                "the kubeconfig has no list of clusters", where, "", "set a path, or the whole content of a kubeconfig"
+            )
+        ]
     return []
 
 
@@ -91,22 +97,22 @@ _FIELDS = values.fields(OPTIONS, "a connection")
 
 
 def check(value: t.Any, where: str) -> list[Fault]:
-    """What is wrong with the options of a connection."""
+    """Errors in the options of a connection."""
     if not isinstance(value, dict):
-        # Never the text itself: it may be a token.
-        what = "a connection is no list" if isinstance(value, (list, tuple)) else "a connection is more than one text"
+        # The string itself is not shown, because it may be a token.
+        what = "a connection is not a list" if isinstance(value, (list, tuple)) else "a connection is not a string"
         return [
             Fault(
                 what,
                 where,
                 "",
-                "give its options by name, such as {kubeconfig: PATH}, or {host: ADDRESS, api_key: TOKEN}",
+                "set its options by name, such as {kubeconfig: PATH}, or {host: ADDRESS, api_key: TOKEN}",
             )
         ]
     given = {key for key, option in value.items() if not values.unset(option)}
     faults = _FIELDS(value, where)
     faults += [
-        Fault(f"{alias} and {name} are the same option", where, "", f"leave out {alias}")
+        Fault(f"{alias} and {name} are the same option", where, "", f"remove {alias}")
         for alias, name in ALIASES.items()
         if {alias, name} <= given
     ]
@@ -115,8 +121,8 @@ def check(value: t.Any, where: str) -> list[Fault]:
             Fault(
                 "api_key and username contradict each other",
                 where,
-                "a request has one of them",
-                "leave one of them out",
+                "a request can only use one of them",
+                "remove one of them",
             )
         )
     return faults

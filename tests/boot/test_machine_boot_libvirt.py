@@ -343,7 +343,7 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
         f"machine master-3: its disk {THEIRS} is that of master-1",
         "machine master-4: its hypervisor lost is no host of the group hypervisors",
         "machine master-4: it has no mac",
-        "'big' is no whole number from 1 on (machine_boot_vm_disk)",
+        "'big' is not a whole number of 1 or more (machine_boot_vm_disk)",
         "hypervisor hyper has too little memory for",
         "hypervisor hyper has too little room in",
     ):

@@ -41,7 +41,7 @@ def sandbox(make_sandbox: t.Any) -> t.Any:
     made = make_sandbox(FLEET)
     client = connect({"kubeconfig": made.kubeconfig})
     deploy(client, *feature_discovery())
-    wait("GPU nodes are labelled", lambda: len([n for n in nodes(client) if PCI in n["metadata"]["labels"]]) == 3)
+    wait("GPU nodes are labeled", lambda: len([n for n in nodes(client) if PCI in n["metadata"]["labels"]]) == 3)
     stack.deploy_all(client)
     return made
 

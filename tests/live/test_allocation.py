@@ -125,7 +125,7 @@ def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(clus
     proof = json.loads(node["metadata"]["annotations"][names.PROOF])
     assert (proof["gpu"], proof["driver"]) == ("Orin", "CUDA 12.6")
     assert "Insufficient nvidia.com/gpu" in run.stdout, "the progress tells why a pod waits"
-    assert "one: all GPUs taken: 4 of 4 passed" in run.stdout
+    assert "one: allocation: 4 of 4 passed" in run.stdout
     assert cluster.left() == []
 
 

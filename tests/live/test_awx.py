@@ -152,8 +152,8 @@ def test_teardown_asks_which_cluster_is_meant(place: Place, first: First) -> Non
     audit = AuditLog(place.sandbox.audit_log)
     uid = fleet.cluster_uid(connect({"kubeconfig": place.sandbox.kubeconfig}))
     told = {
-        "00000000-0000-0000-0000-000000000000": "hwaccel_confirm names another cluster, so nothing was removed",
-        "": "which cluster this is was decided by K8S_AUTH_HOST of the environment",
+        "00000000-0000-0000-0000-000000000000": "hwaccel_confirm names another cluster, so nothing was deleted",
+        "": "this cluster was selected by K8S_AUTH_HOST of the environment",
     }
     for given, refused in told.items():
         job = awx.launch(

@@ -70,7 +70,7 @@ def test_another_cluster_than_was_meant_and_stages_that_there_are_not_are_refuse
         },
     )
     assert run.rc != 0
-    assert any("this is another cluster than the inventory means" in message for message in run.failures_of("north")), (
+    assert any("this is not the cluster in the inventory" in message for message in run.failures_of("north")), (
         run.stdout
     )
     assert any("blockchain" in message and "device_plugin" in message for message in run.failures_of("south")), (

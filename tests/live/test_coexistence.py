@@ -210,7 +210,7 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     told = run.stdout
     for sentence in (
         "feature discovery by existing (found",
-        "driver by existing (found ClusterPolicy cluster-policy",
+        "driver by existing (detected ClusterPolicy cluster-policy",
         "device plugin by existing (found",
     ):
         assert sentence in told, told[-6000:]
@@ -229,7 +229,7 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     )
     assert judged.rc != 0
     assert judged.summary["one"]["failed_nodes"] == ["gpu-1"], judged.stdout[-6000:]
-    assert "7 nvidia.com/gpu schedulable" in judged.failures[-1]
+    assert "7 nvidia.com/gpu allocatable" in judged.failures[-1]
     assert {(request.resource, request.name) for request in audit.our_writes()} == {("nodes", "gpu-1")}
 
     mended(made, client, pools)
@@ -270,7 +270,7 @@ def test_a_driver_of_the_host_and_a_plugin_of_somebody_else(make_sandbox: t.Any)
     again = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT)})
     assert again.rc == 0, again.stdout[-6000:]
     # Nothing in the API tells of such a driver before the driver manager has met it; it marks the node, and loads nothing.
-    assert re.search(r"driver by host \(found driver \S+ on the host\)", again.stdout), again.stdout[-6000:]
+    assert re.search(r"driver by host \(detected driver \S+ on the host\)", again.stdout), again.stdout[-6000:]
 
     # Declared, it needs nothing of ours but the proof. So many objects at once go only by a word of their own.
     declared = {

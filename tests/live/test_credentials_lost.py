@@ -57,7 +57,7 @@ def is_refused(run: site.Run, *words: str) -> None:
     assert run.rc != 0
     assert "Traceback" not in run.stdout
     assert len(set(run.failures)) == 1, run.failures
-    for part in ("the server does not know who we are: ", *words):
+    for part in ("the server does not accept the credentials: ", *words):
         assert part in run.failures[0], run.stdout[-6000:]
 
 
@@ -202,7 +202,7 @@ def test_a_certificate_that_expires_in_the_middle(
         run = running.result()
     is_refused(
         run,
-        "gate driver lost the cluster",
+        "gate driver lost the connection to the cluster",
         f"has expired, at {end.isoformat()}",
         f"Next: renew the client certificate of kubeconfig {kubeconfig}",
     )

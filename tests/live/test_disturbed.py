@@ -42,7 +42,7 @@ COMMON = frozenset(name for name in FAULTS if not name.endswith("watch"))
 #: Seconds for which a server stands still: short of the time after which a client gives up an answer, and of the controllers' own.
 STILL = 6.0
 #: What a run may say of its way to a server that was lost.
-WARNINGS = ["gate .* did not wait any longer for "]
+WARNINGS = ["gate .* stopped waiting for "]
 
 
 def killed(sandbox: Sandbox) -> None:
@@ -116,7 +116,7 @@ def test_a_run_outlives_the_loss_of_the_api_server(
             until(
                 lambda last=last: run.done() or len(done.our_writes()) >= last, f"write {last} of {cluster.writes}", 300
             )
-            assert not run.done(), "it has not ended before the disturbance"
+            assert not run.done(), "it did not end before the disturbance"
             disturb(cluster.sandbox)
         run.result()
     cluster.await_undisturbed()

@@ -278,7 +278,7 @@ def test_a_pod_that_comes_back_in_spite_of_the_cordon_is_evicted_once(cluster: C
     again = cluster.drain()
     assert (again.failure, again.changed, writes(audit)) == (None, False, [])
     assert [one["why"] for one in again.values["staying"] if "stubborn" in one["pod"]] == [
-        "it tolerates the cordon, and came after it"
+        "it tolerates the cordon, and was created after it"
     ]
 
 
@@ -360,7 +360,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(
 def test_what_is_meant_is_there_or_told(cluster: Cluster) -> None:
     uid = cluster.client.get(NAMESPACES, "kube-system")["metadata"]["uid"]
     assert cluster.drain(cluster_uid=uid, check_mode=True).failure is None
-    with pytest.raises(ManyFaults, match=f"the uid of kube-system is {uid}, hwaccel_cluster_uid says another"):
+    with pytest.raises(ManyFaults, match=f"the uid of kube-system is {uid}, hwaccel_cluster_uid is another"):
         cluster.drain(cluster_uid="another")
     with pytest.raises(HwaccelError, match="there is no node gpu-9"):
         drain.drain(Settings("gpu-9"), cluster.client, Clock())

@@ -42,26 +42,26 @@ CASES = {
     "bus": Case(
         {"name": "gpu_off_bus"},
         "driver",
-        "the readiness probe does not confirm driver and devices",
-        "the GPU does not answer the driver",
+        "the readiness probe currently does not confirm driver and devices",
+        "the GPU does not respond to the driver",
     ),
     "ecc": Case(
         {"name": "gpu_ecc_error"},
         "schedulable",
-        "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected",
-        "error that cannot be corrected",
+        "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected",
+        "uncorrectable error",
     ),
     "unsupported": Case(
         {"name": "gpu_unsupported"},
         "driver",
         "container nvidia-driver-ctr",
-        "the driver does not know this GPU",
+        "the driver does not support this GPU",
         "reboot",
     ),
     "fabric": Case(
         {"name": "fabric_manager_down"},
         "cuda",
-        "container cuda-validation|the proof runs on every GPU",
+        "container cuda-validation|the CUDA sample is running on every GPU",
         "fabric manager",
         "reboot",
     ),
@@ -75,7 +75,7 @@ CASES = {
         "repair the kubelet",
     ),
     "flapping": Case(
-        {"name": "node_flapping"}, "hardware seen", "the node has ceased to be Ready", "see its kubelet's"
+        {"name": "node_flapping"}, "hardware seen", "the node became NotReady", "check the logs of its kubelet"
     ),
     "starved": Case(
         {"name": "out_of_memory", "container": "nfd-worker"},
@@ -92,7 +92,7 @@ VARIABLES = {
     "hwaccel_pools": [{"name": "gpu", "selector": "pool=gpu", "gpu": {"count": 8}}],
 }
 #: What is right to be said of a cluster with such nodes.
-WARNINGS = ["gate .* did not wait any longer for ", "Deployment nfd-.*; its node .* is not Ready"]
+WARNINGS = ["gate .* stopped waiting for ", "Deployment nfd-.*; its node .* is not Ready"]
 
 
 def fleet(pools: t.Iterable[dict[str, t.Any]]) -> dict[str, t.Any]:

@@ -168,7 +168,7 @@ def closed_and_opened(cluster: Cluster, name: str, seen: Page) -> None:
 #: On which node which fault is, at which gate it shows, and what is said of it. The last one joins: the others have the image.
 FAULTS = {
     "gpu-1": ("driver_load_failure", "driver", "nvidia-driver-ctr"),
-    "gpu-2": ("plugin_fewer_gpus", "devices", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+    "gpu-2": ("plugin_fewer_gpus", "devices", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
     "fresh-0": ("image_pull_failure", "driver", "the image cannot be pulled"),
 }
 FRESH = {"name": "fresh", "count": 1, "kernel": KERNEL, "gpu": GPU, "labels": {"pool": "gpu"}}

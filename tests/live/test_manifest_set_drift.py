@@ -138,7 +138,7 @@ def test_a_fight_is_named_the_second_time(sets: Sets, name: str) -> None:
     for expected in (False, True):
         sets.client().patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"a": "theirs"}}, field_manager="other-tool")
         report = sets.apply(name, asked)
-        assert any("other-tool takes fields of ours" in text for text in report.warnings) is expected
+        assert any("other-tool takes over fields of the set" in text for text in report.warnings) is expected
 
 
 def test_a_conflict_names_field_and_manager_and_force_takes_it(sets: Sets, name: str, sandbox: t.Any) -> None:

@@ -84,7 +84,7 @@ def test_apply_by_ansible_then_nothing_then_a_fault_in_words(sandbox: t.Any, set
     asked["definition"] = "kind: ["
     status, result, printed = ansible(sandbox, asked, "-v")
     assert status != 0
-    assert "no valid YAML" in result["msg"]
+    assert "not valid YAML" in result["msg"]
     assert result["faults"][0]["where"].startswith("definition, document 1, line 2")
     assert "Traceback" not in printed + json.dumps(result)
 

@@ -56,7 +56,7 @@ def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sa
     report = sets(name, [*[body for body, _resource in foreign], config_map(f"{name}-a", SPACE)])
     assert report.failure is not None
     assert len(report.failure.faults) == 3
-    assert all("is not ours" in fault.what and "k3s" in fault.why for fault in report.failure.faults)
+    assert all("does not belong to this set" in fault.what and "k3s" in fault.why for fault in report.failure.faults)
     assert audit.our_writes() == []
     sets.remove(name)
     for body, resource in foreign:
@@ -124,7 +124,7 @@ def test_an_object_made_anew_by_somebody_is_not_taken(sets: Sets, name: str) -> 
     client.create(config_map(f"{name}-a", SPACE, {"theirs": "1"}), CONFIG_MAP, field_manager="kubectl-create")
     report = sets(name, asked)
     assert report.failure is not None
-    assert "somebody deleted ours and made another one" in str(report.failure)
+    assert "the set's object was deleted and another one was created" in str(report.failure)
     sets.remove(name)
     assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"] == {"theirs": "1"}
     client.delete(CONFIG_MAP, f"{name}-a", SPACE)

@@ -109,7 +109,7 @@ FEATURES = (
         (pod("DaemonSet", WORKER, nodeSelector={"kubernetes.io/os": "linus"}),),
         (
             r"no NFD worker",
-            r"nodeSelector of DaemonSet hwaccel-gpu/nfd-worker keeps it away: it asks for kubernetes\.io/os=linus",
+            r"nodeSelector of DaemonSet hwaccel-gpu/nfd-worker excludes the node: it requires kubernetes\.io/os=linus",
         ),
         "no worker on any node",
     ),
@@ -245,7 +245,7 @@ DRIVERS = (
         ),
         (
             r"its image is for kernel 6\.8\.0-111-generic, the node runs 6\.8\.0-45-generic",
-            r"choose the image for the kernel that runs",
+            r"choose the image for the running kernel",
         ),
         "its modules do not load here",
     ),
@@ -276,7 +276,7 @@ DRIVERS = (
         "driver",
         (change("DaemonSet", DRIVER, add(f"{MAIN}/resources", {"requests": {"cpu": "4000"}})),),
         (r"Insufficient cpu",),
-        "no place for the pod",
+        "the pod cannot be scheduled",
         soak=LENGTH,
     ),
     Mutation(
@@ -372,7 +372,7 @@ DRIVERS = (
         "validator's cuda step proves nothing",
         "driver",
         (change("ConfigMap", "nvidia-validator-scripts", data={"cuda.sh": "exit 0\n"}),),
-        (r"nvidia-validator", r"proving again|not proven yet"),
+        (r"nvidia-validator", r"validating again|not validated yet"),
         "no proof is written",
         soak=LENGTH,
     ),
@@ -521,7 +521,7 @@ PLUGINS = (
         "plugin does not wait for the proof",
         "device_plugin",
         (change("DaemonSet", PLUGIN, remove(f"{SPEC}/initContainers")),),
-        (r"the device plugin starts", r"/run/nvidia/validations/cuda-ready|waiting for the cuda proof"),
+        (r"the device plugin is starting", r"/run/nvidia/validations/cuda-ready|waiting for the cuda proof"),
         "its startup probe asks for the proof as well",
         before=(
             Mutation(

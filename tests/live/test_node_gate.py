@@ -128,7 +128,7 @@ def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Cl
         ("watch", "nodes", ""),
         ("watch", "pods", "nowhere"),
     ]
-    assert "the right to patch nodes is missing (cluster-wide)" in str(refused.failure)
+    assert "permission to patch nodes is missing (cluster-wide)" in str(refused.failure)
     assert gate(client, check_mode=True, namespace="nowhere").failure is None
     assert {request.resource for request in requests(sandbox.audit_log, begun) if request.verb in MUTATING} == {
         "selfsubjectaccessreviews"
@@ -163,7 +163,7 @@ def test_one_gpu_less_is_seen_at_the_devices_gate(sandbox: t.Any, client: Client
     result = gate(client, "devices", quarantine=False)
     assert result.values["failed_nodes"] == ["gpu-2"], result.values
     assert result.values["faults"][0]["link"] == "schedulable"
-    assert "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected" in result.values["faults"][0]["reason"]
+    assert "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected" in result.values["faults"][0]["reason"]
     sandbox.clear_faults()
     sandbox.reboot("gpu-2")
     assert gate(client, "devices").values["nodes"]["passed"] == COUNT

@@ -68,7 +68,7 @@ def test_pools_and_classes(client: Client) -> None:
     ]
     by_pool = {entry["pool"]: entry for entry in found["classes"]}
     training, edge, cpu = by_pool["training"], by_pool["default"], by_pool["cpu"]
-    # Nothing has labelled the nodes yet: what is declared is assumed, and marked so.
+    # Nothing has labeled the nodes yet: what is declared is assumed, and marked so.
     assert (training["gpu_present"], training["gpu_assumed"], training["count"], training["ready"]) == (
         False,
         True,
@@ -254,7 +254,7 @@ def test_a_query_in_a_playbook_and_no_write(sandbox: t.Any, tmp_path: pathlib.Pa
 
 HOSTILE: list[tuple[dict[str, t.Any], str]] = [
     ({"query": "nodes["}, "the query cannot be evaluated"),
-    ({"pools": [{"name": "a", "nodes": "x"}, {"selector": "=="}]}, "'x' is no list"),
+    ({"pools": [{"name": "a", "nodes": "x"}, {"selector": "=="}]}, "'x' is not a list"),
     ({"label_selector": "a in ("}, "unable to parse requirement"),
     ({"kubeconfig": "/nowhere/config"}, "the kubeconfig does not exist"),
     ({"kubeconfig": {"clusters": 3}}, "clusters of the kubeconfig is malformed"),

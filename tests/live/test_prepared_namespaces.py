@@ -56,7 +56,7 @@ def test_prepared_namespaces_are_used_and_stay(make_sandbox: t.Any) -> None:
     client.patch(client.resource("v1", "Namespace"), "hwaccel-gpu", "", label)
     done = playbook("site", hosts)
     assert done.rc == 0, done.stdout[-6000:]
-    assert "namespace hwaccel-gpu is used as it is" in done.stdout
+    assert "namespace hwaccel-gpu exists and is used unchanged" in done.stdout
 
     gone = playbook("teardown", hosts)
     assert gone.rc == 0, gone.stdout[-6000:]

@@ -99,7 +99,7 @@ def test_pools_that_are_declared_later_restart_no_driver(cluster: Cluster) -> No
 def test_another_version_restarts_no_driver(cluster: Cluster) -> None:
     before = cluster.drivers()
     run = cluster.site("driver", hwaccel_pools=POOLS, driver_version=NEW)
-    assert f"give it the label {LABEL}={NEW}" in run.stdout
+    assert f"set the label {LABEL}={NEW}" in run.stdout
     assert cluster.drivers() == before
     assert cluster.changes_nothing(hwaccel_pools=POOLS, driver_version=NEW)
     assert cluster.drivers() == before

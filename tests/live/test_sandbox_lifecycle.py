@@ -184,7 +184,7 @@ def test_a_foreign_folder_is_not_deleted(make_sandbox: t.Any) -> None:
     made = make_sandbox(start=False)
     made.state_dir.mkdir()
     (made.state_dir / "thesis.tex").touch()
-    with pytest.raises(HwaccelError, match="no sandbox and is not deleted"):
+    with pytest.raises(HwaccelError, match="not a sandbox and is not deleted"):
         made.close()
     (made.state_dir / "thesis.tex").unlink()
     made.close()

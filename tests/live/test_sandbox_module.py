@@ -167,5 +167,5 @@ def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(
     refused = caller.role(**wrong)
     assert "failed=1" in refused
     for told in (asked, refused):
-        assert "pool a.count" in told and "the folder of the components is not there" in told
+        assert "pool a.count" in told and "the folder of the components does not exist" in told
     assert not (caller.folder / "state" / "hwaccel-gpu" / "sandbox" / "never").exists()

@@ -186,7 +186,7 @@ def test_what_check_mode_cannot_know_of_undeclared_pools_is_marked(make_sandbox:
                     created + " nvidia-driver-{0}-.*",
                     r"done: gate driver: switched {0}-\d+",
                 ],
-                "container toolkits, until feature_discovery has seen the nodes of default, inference, training": [
+                "container toolkits, until feature_discovery has labeled the nodes of default, inference, training": [
                     created + " nvidia-container-toolkit-.*"
                 ],
             },
@@ -342,14 +342,14 @@ def test_render_needs_no_cluster_and_agrees_with_itself(rendered: Rendered) -> N
 def test_a_render_that_knows_no_machine_is_refused(rendered: Rendered) -> None:
     (told,) = rendered.run.failures_of("unknown")
     assert (
-        "no driver can be rendered (hwaccel_pools): no cluster is asked, and no pool with gpu is declared. Next: declare pools"
+        "no driver can be rendered (hwaccel_pools): no cluster is queried, and no pool with gpu is declared. Next: declare pools"
         in told
     )
     assert "driver.yaml" not in rendered.texts("unknown")
 
 
 def test_a_password_of_a_proxy_is_refused_and_shown_nowhere(rendered: Rendered) -> None:
-    assert "https_proxy holds a user or password (driver_build)" in "\n".join(rendered.run.failures_of("proxy"))
+    assert "https_proxy contains a user or password (driver_build)" in "\n".join(rendered.run.failures_of("proxy"))
     texts = [rendered.run.stdout, *(text for host in rendered.hosts for text in rendered.texts(host).values())]
     assert len(texts) > len(WELL)
     assert not any("planted" in text for text in texts)

@@ -32,7 +32,7 @@ def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() ->
         "link": "driver",
         "reason": "it crashed",
         "log_tail": "",
-        "next_step": "read its log",
+        "next_step": "check its log",
     }
     gate = {
         "gate": "driver",
@@ -45,7 +45,7 @@ def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() ->
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0
     (told,) = run.failures
-    for part in (STOPPED, "1 node has failed: training-3", "it crashed", "next: read its log"):
+    for part in (STOPPED, "1 node has failed: training-3", "it crashed", "next: check its log"):
         assert part in told, told
     summary = run.summary["north"]
     assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)

@@ -215,7 +215,7 @@ def test_a_node_whose_driver_is_broken_is_told_with_that_link(cluster: Cluster) 
     assert (
         "nvidia-driver-ctr" in row["reason"]
         and "RmInitAdapter failed" in row["log_tail"]
-        and row["next_step"].startswith("the GPU does not answer")
+        and row["next_step"].startswith("the GPU does not respond")
     ), row
     assert f"{BROKEN} (pool training) failed at gate validation, driver: " in run.stdout
     cluster.sandbox.clear_faults()

@@ -178,7 +178,7 @@ def test_a_machine_that_is_no_node_yet_is_restarted_at_once(
     ("cluster", "told"),
     [
         ("one", "has no hwaccel_connection of its own"),
-        ("two", "this is another cluster than the inventory means"),
+        ("two", "this is not the cluster in the inventory"),
         ("three", "is no host of the inventory"),
     ],
 )

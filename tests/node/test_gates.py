@@ -136,7 +136,7 @@ def test_an_image_that_cannot_be_pulled_is_told_with_the_same_words_between_the_
     assert row["reason"].startswith(f"container nvidia-dcgm-exporter of pod {row['pod']}: the image cannot be pulled: ")
     assert "localhost/k8s/dcgm-exporter:none" in row["reason"] and "pull secret" in row["next_step"], row
     assert failed.values["failed_nodes"] == [REAL]
-    assert told(failed)["reason"] == f"still so after 1 s: {row['reason']}"
+    assert told(failed)["reason"] == f"after 1 s: {row['reason']}"
 
 
 @pytest.mark.slow

@@ -221,7 +221,7 @@ def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(
     assert xid["annotations"]["summary"] == f"GPU 1 of {REAL} had a memory error that was not contained"
     assert (
         told["GpuNotAllocatable"]["annotations"]["description"]
-        == f"1 of nvidia_com_gpu on {REAL} are unhealthy, by its device plugin."
+        == f"1 of nvidia_com_gpu on {REAL} are unhealthy according to its device plugin."
     )
 
 
@@ -260,7 +260,7 @@ def test_a_gpu_that_fell_off_the_bus_is_missed_and_nothing_is_proven_any_more(
         )
         assert (
             missing["annotations"]["description"]
-            == f"{REAL} of pool real shows 1 GPUs fewer than the inventory expects."
+            == f"{REAL} of pool real shows 1 GPUs fewer than the inventory declares."
         )
         cluster.wait("the validator takes its proof back", lambda: not ready(cluster, VALIDATOR))
     finally:

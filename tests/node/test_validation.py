@@ -152,10 +152,10 @@ def test_fewer_gpus_than_the_fleet_says(cluster: Cluster, node: KubernetesNode, 
         cluster.wait("one GPU is left", lambda: cluster.gpus(REAL) == ("2", "1"))
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "schedulable")
-    assert row["reason"] == "1 nvidia.com/gpu schedulable, 2 nvidia.com/gpu expected"
-    assert "Xid=48" in row["log_tail"] and row["next_step"].startswith(
-        "the GPU's memory has an error that cannot be corrected"
-    ), row
+    assert row["reason"] == "1 nvidia.com/gpu allocatable, 2 nvidia.com/gpu expected"
+    assert "Xid=48" in row["log_tail"] and row["next_step"].startswith("the GPU's memory has an uncorrectable error"), (
+        row
+    )
 
 
 def test_memory_errors_and_another_driver_than_the_label_says(
@@ -165,11 +165,11 @@ def test_memory_errors_and_another_driver_than_the_label_says(
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "cuda")
     assert row["reason"].split("; ") == [
-        f"the pod sees driver {DRIVER}, the node's label says {OLDER}",
+        f"the pod sees driver {DRIVER}, the node's label is {OLDER}",
         "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2",
     ]
     assert (
-        "see what is wrong on the node; the GPU's memory has an error that cannot be corrected: end the jobs on the node and reboot it"
+        "check the node; the GPU's memory has an uncorrectable error: end the jobs on the node and reboot it"
         in row["next_step"]
     )
     assert proof(cluster) == {}

@@ -37,7 +37,7 @@ On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that
 
 SELINUX = """## SELinux
 
-It stays enforcing, on RHEL and on CoreOS: nothing of this collection switches it off or makes a domain permissive, and no file of the host is relabelled. Tests
+It stays enforcing, on RHEL and on CoreOS: nothing of this collection switches it off or makes a domain permissive, and no file of the host is relabeled. Tests
 decide each host path, socket and device of each pod by a compiled policy with the rules of container-selinux v2.250.0. What runs as `spc_t` is not confined: it
 is privileged, or waits for a file or asks at a socket that belongs to the host. All others run as `container_t`, with no path of the host but these:
 """

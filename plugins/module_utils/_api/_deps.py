@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Third-party packages, imported when they are first needed.
+"""Third-party packages, imported only when needed.
 
 The common credentials (token, client certificate, service account) never import `kubernetes`, which costs a quarter of a second.
 """
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 
 
 class MissingPackage(HwaccelError):
-    """A Python package is not installed for the interpreter that the module runs with."""
+    """A Python package is not installed for the interpreter of the module."""
 
     def __init__(self, package: str, purpose: str, cause: ImportError) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class MissingPackage(HwaccelError):
         )
 
 
-def urllib3(purpose: str = "to talk to the API server") -> t.Any:
+def urllib3(purpose: str = "to connect to the API server") -> t.Any:
     try:
         import urllib3 as module
     except ImportError as error:
@@ -61,7 +61,7 @@ def jsonpatch(purpose: str = "to apply JSON patches (RFC 6902)") -> t.Any:
 def kubernetes_config(
     purpose: str = "to log in with an exec plugin or an authentication provider of a kubeconfig",
 ) -> t.Any:
-    """The module kubernetes.config.kube_config; kubernetes.client comes with it."""
+    """The module kubernetes.config.kube_config; it also imports kubernetes.client."""
     try:
         from kubernetes.config import kube_config as module
     except ImportError as error:

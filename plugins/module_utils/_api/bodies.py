@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a request asks for, compared with what is there. Pure."""
+"""Compares the body of a request with the observed object. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing as t
 
 
 def guarded(patch: t.Any) -> bool:
-    """A patch that carries a resourceVersion fails the second time instead of being applied twice."""
+    """A patch with a resourceVersion fails the second time instead of being applied twice."""
     if isinstance(patch, dict):
         return bool((patch.get("metadata") or {}).get("resourceVersion"))
     return any(
@@ -19,7 +19,7 @@ def guarded(patch: t.Any) -> bool:
 
 
 def within(ask: t.Any, live: t.Any) -> bool:
-    """Whether all that is asked for is there: lists as a whole, mappings by their keys."""
+    """Whether the observed object has everything requested. Lists must be equal, mappings may have more keys."""
     if isinstance(ask, dict):
         return isinstance(live, dict) and all(within(value, live.get(key)) for key, value in ask.items())
     if isinstance(ask, list):

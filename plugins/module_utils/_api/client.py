@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The client that the engine works with (`_model.client.Client`)."""
+"""The client that the engine uses (`_model.client.Client`)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PAGE_SIZE = 500
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _APPLY = "application/apply-patch+yaml"
-#: A list that expires again and again is not worth a third start from the beginning.
+#: A list that expires twice is not started a third time.
 _LIST_STARTS = 3
-#: Bytes of a line of a log: containerd cuts a line into entries of 16 KiB (max_container_log_line_size, its default), conmon into smaller ones, so that
-#: a limit of as many for each entry that is asked for takes nothing away. What is over the limit is cut off at the end, the part that tells most.
+#: Bytes of a line of a log: containerd splits a line into entries of 16 KiB (max_container_log_line_size, its default), conmon into smaller ones, so
+#: a limit of as many for each requested entry drops nothing. The server drops what is over the limit at the end, where the most relevant lines are.
 _LOG_LINE = 16 * 1024
-#: Bytes of a log at all: 2000 lines of a kilobyte. Many are read in one run, and a program can write without an end.
+#: Maximum bytes of a log: 2000 lines of a kilobyte. A run reads many logs, and a program can write without limit.
 _LONGEST_LOG = 2 * 1024 * 1024
 _REVIEW = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 _POD = Resource("", "v1", "Pod", "pods", True)
@@ -41,7 +41,7 @@ def connect(
     met: bool = False,
     hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
 ) -> Client:
-    """A client for module options. met: the server has answered an earlier slice. hide: is given every secret, before the first request is made."""
+    """A client for module options. met: the server has answered an earlier slice. hide: called with every secret before the first request."""
     policy = None if options.get("retry_timeout") is None else lasting(options["retry_timeout"])
     return Client(Transport(credential_options.resolve(options), policy, met=met, hide=hide), read_only=check_mode)
 
@@ -49,7 +49,7 @@ def connect(
 class Client:
     """Requests by resource. Threads may share one.
 
-    read_only: a write that is no dry run is a bug and is refused here, before it leaves: check mode rests on more than care.
+    read_only: a write without dry run is a bug and is refused here before it is sent, so that check mode never writes.
     """
 
     def __init__(self, transport: Transport, *, read_only: bool = False) -> None:
@@ -59,7 +59,7 @@ class Client:
 
     @property
     def requests(self) -> int:
-        """How many requests went out, repetitions included."""
+        """Number of requests sent, including retries."""
         return self._transport.requests
 
     @property
@@ -68,7 +68,7 @@ class Client:
 
     @property
     def source(self) -> str:
-        """Where the credentials are from, without any of them."""
+        """Source of the credentials, without the credentials themselves."""
         return self._transport.credentials.source
 
     def server_time(self) -> float | None:
@@ -91,7 +91,7 @@ class Client:
         self._discovery.forget()
 
     def server_version(self) -> dict[str, t.Any]:
-        """What /version says: gitVersion, platform and so on."""
+        """The answer of /version: gitVersion, platform and so on."""
         return self._transport.call(
             Request("GET", "/version", "asking the API server for its version", repeat=Repeat.ALWAYS)
         ).body
@@ -120,8 +120,8 @@ class Client:
         for start in range(1, _LIST_STARTS + 1):
             try:
                 for page in self._walk(request, resource):
-                    # After a restart the first list's version stays the list's: a watch from there tells what changed
-                    # since in the items that were handed out before.
+                    # After a restart, the version of the first list is kept, so that a watch from there reports
+                    # changes to the items that were returned before.
                     version = version or page.resource_version
                     items = (
                         page.items
@@ -154,7 +154,7 @@ class Client:
                     version = page.resource_version
                 return Page(items, version)
             except Gone:
-                # As a whole, a list is simply made again: what was collected before belongs to a state that is gone.
+                # The whole list is read again, because the items collected so far belong to a state that has expired.
                 if start == _LIST_STARTS:
                     raise
         raise AssertionError("unreachable")
@@ -184,7 +184,7 @@ class Client:
         self._writable(dry_run, "create")
         namespace, name = _place(obj["metadata"])
         what = f"creating {_name(resource, namespace, name or obj['metadata'].get('generateName', ''))}"
-        # Sent again only where a second one cannot become a second object.
+        # Retried only if a second request cannot create a second object.
         repeat = Repeat.ALWAYS if dry_run or name else Repeat.UNSENT
         request = _write(
             "POST",
@@ -260,7 +260,7 @@ class Client:
         if preconditions:
             body["preconditions"] = preconditions
         if dry_run:
-            # With a body, the server takes its options from there and does not look at the query: without this, a dry run deletes.
+            # If there is a body, the server ignores the options of the query: without this, a dry run would delete.
             body["dryRun"] = ["All"]
         what = f"deleting {_name(resource, namespace, name)}"
         repeat = Repeat.ALWAYS if uid or dry_run else Repeat.UNSENT
@@ -269,13 +269,13 @@ class Client:
         )
         reply = self._transport.send(request)
         if reply.status == 404 and reply.blind:
-            # The attempt that got no answer has done it.
+            # The attempt without an answer deleted the object.
             return
         self._success(request, reply)
 
     def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
         self._writable(dry_run, "evict")
-        # A pod of the same name that has come since, perhaps on another node, is none of ours.
+        # A pod of the same name that was created since, perhaps on another node, must not be evicted.
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         body = {
             "apiVersion": "policy/v1",
@@ -341,7 +341,7 @@ class Client:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
         }
-        # Stores nothing, so it may be asked twice, and in check mode.
+        # The server stores nothing, so the review may be retried, and is sent in check mode too.
         what = f"asking whether we may {verb} {resource.plural}"
         request = _write("POST", _REVIEW.path(), what, [], body, "application/json", Repeat.ALWAYS)
         return bool((self._transport.call(request).body.get("status") or {}).get("allowed"))
@@ -356,7 +356,7 @@ class Client:
             metadata = body.get("metadata") or {}
             items = body.get("items") or []
             for item in items:
-                # The server leaves them out in lists.
+                # The server omits them in lists.
                 item.setdefault("apiVersion", resource.api_version)
                 item["kind"] = resource.kind if item.get("kind") in (None, "PartialObjectMetadata") else item["kind"]
                 if item["apiVersion"] == "meta.k8s.io/v1":
@@ -367,7 +367,7 @@ class Client:
                 return
 
     def _read_back(self, obj: dict[str, t.Any], resource: Resource, request: Request, reply: Reply) -> Answer:
-        """An earlier attempt got no answer and this one a conflict: ours, if what is there is what we asked for."""
+        """After an attempt without an answer, a conflict is a success if the observed object is the requested one."""
         namespace, name = _place(obj["metadata"])
         try:
             live = self.get(resource, name, namespace)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From options and environment to what is needed to reach one cluster.
+"""Finds the credentials of one cluster from options and environment.
 
-Names are kubernetes.core's. An option wins over its K8S_AUTH_* variable, which wins over the kubeconfig; an empty string is no value.
+Names are kubernetes.core's. An option takes precedence over its K8S_AUTH_* variable, which takes precedence over the kubeconfig. An empty string is no value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
-#: Option -> environment variables that can give it, the first one that is set counts.
+#: Option -> environment variables that can set it. The first one that is set counts.
 ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "kubeconfig": ("K8S_AUTH_KUBECONFIG",),
     "context": ("K8S_AUTH_CONTEXT",),
@@ -35,8 +35,8 @@ ENVIRONMENT: dict[str, tuple[str, ...]] = {
     "impersonate_groups": ("K8S_AUTH_IMPERSONATE_GROUPS",),
 }
 _PROXY_HEADERS = ("proxy_basic_auth", "basic_auth", "user_agent")
-#: What says who we are and to whom: never taken from the environment beside a kubeconfig that was given as an option,
-#: or one cluster would be sent the token of another.
+#: Options that identify user and server. They are not taken from the environment if a kubeconfig was given as an option,
+#: because otherwise the token of one cluster could be sent to another.
 _IDENTITY = (
     "host",
     "api_key",
@@ -52,7 +52,7 @@ _IDENTITY = (
 
 
 def resolve(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None = None) -> Credentials:
-    """Credentials of module options (those that are not ours are ignored), the environment and the kubeconfig that they lead to."""
+    """Credentials from module options (unknown ones are ignored), the environment and the kubeconfig that they name."""
     environ = os.environ if environ is None else environ
     values = _merged(options, environ)
     credentials = _base(values, environ)
@@ -60,10 +60,10 @@ def resolve(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None 
 
 
 def decided_by(options: c.Mapping[str, t.Any], environ: c.Mapping[str, str] | None = None) -> str:
-    """What of this machine decides which cluster is reached; empty where the options alone do.
+    """The setting of this machine that selects the cluster; empty if the options alone select it.
 
-    A context picks a cluster out of a kubeconfig that may be another one on each machine. A kubeconfig with several contexts of which none is
-    named goes by its current-context, which kubectl writes.
+    A context selects a cluster of a kubeconfig that may differ from machine to machine. If a kubeconfig has several contexts and none is
+    named, its current-context counts, which kubectl writes.
     """
     environ = os.environ if environ is None else environ
     values = _merged(options, environ)
@@ -130,7 +130,7 @@ def _boolean(name: str, value: t.Any) -> bool | None:
 
 
 def _base(values: dict[str, t.Any], environ: c.Mapping[str, str]) -> Credentials:
-    """What the options build on: nothing, a kubeconfig, or the service account of our pod."""
+    """The credentials that options are added to: none, a kubeconfig, or the service account of this pod."""
     host = values.get("host", "")
     whole = host and (
         values.get("api_key")
@@ -139,8 +139,8 @@ def _base(values: dict[str, t.Any], environ: c.Mapping[str, str]) -> Credentials
     )
     chosen = values.get("kubeconfig")
     if whole or (host and not chosen and not values.get("context")):
-        # A host alone is reached without credentials: those of the default kubeconfig belong to another server.
-        return Credentials(host=host, source="the options given")
+        # With a host alone no credentials are used, because those of the default kubeconfig belong to another server.
+        return Credentials(host=host, source="the given options")
     if chosen:
         return kubeconfigs.load(chosen, values.get("context", ""))
     default = environ.get("KUBECONFIG") or kubeconfigs.DEFAULT_PATH
@@ -150,9 +150,9 @@ def _base(values: dict[str, t.Any], environ: c.Mapping[str, str]) -> Credentials
     if found:
         return found
     raise HwaccelError(
-        "no cluster is given",
+        "no cluster is configured",
         why=f"there is no option host or kubeconfig, no K8S_AUTH_HOST or K8S_AUTH_KUBECONFIG, no {kubeconfigs.DEFAULT_PATH}, "
-        "and this is no pod with a service account",
+        "and the module does not run in a pod with a service account",
         next_step="set kubeconfig, or host and api_key, for example in hwaccel_connection",
     )
 
@@ -166,10 +166,10 @@ def _overlaid(base: Credentials, values: dict[str, t.Any]) -> Credentials:
         identity |= {"username": values["username"], "password": values.get("password", "")}
     if values.get("client_cert"):
         identity["client_cert"] = kubeconfigs.read_pem(values["client_cert"], "client_cert")
-        # One file may hold both.
+        # One file may contain both certificate and key.
         identity["client_key"] = kubeconfigs.read_pem(values.get("client_key") or values["client_cert"], "client_key")
     if identity:
-        # Who was named as an option is who we are: nothing of the kubeconfig's user remains beside it.
+        # If an option names the user, nothing of the kubeconfig's user is kept.
         changes |= {
             "token": "",
             "username": "",
@@ -194,7 +194,7 @@ def _overlaid(base: Credentials, values: dict[str, t.Any]) -> Credentials:
 
 
 def _printable(found: Credentials) -> Credentials:
-    """Raises where a value cannot be sent in a header: the HTTP library would say so with the value in its message."""
+    """Raises an error if a value cannot be sent in a header, because the HTTP library would show the value in its message."""
     sent = {
         "token": found.token,
         "user name": found.username,
@@ -203,7 +203,7 @@ def _printable(found: Credentials) -> Credentials:
     }
     for name, value in sent.items():
         if any(ord(character) < 32 or ord(character) > 255 for character in value):
-            why = "it has a line break, or a character that HTTP headers cannot carry"
+            why = "it has a line break, or a character that is invalid in HTTP headers"
             raise HwaccelError(f"the {name} cannot be sent", found.source, why, "check how it was copied")
     return found
 
@@ -214,5 +214,5 @@ def _url(host: str, source: str) -> str:
         host = "https://" + host
     scheme, _separator, rest = host.partition("://")
     if scheme not in ("https", "http") or not rest or any(character.isspace() for character in rest):
-        raise HwaccelError(f"{host!r} is no URL of an API server", source, "", "give it as https://name:port")
+        raise HwaccelError(f"{host!r} is not the URL of an API server", source, "", "write it as https://name:port")
     return host

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which kinds the server has: two requests where it can tell all at once, one for each group where it cannot."""
+"""The kinds that the server has: two requests if it supports aggregated discovery, otherwise one for each group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACCEPT = (
 
 
 class Discovery:
-    """Kinds by group and version, kept for the life of the process only: a file would be stale when it matters."""
+    """Kinds by group and version. They are cached in the process only, because a cache file could be outdated when a CRD was just created."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -30,7 +30,7 @@ class Discovery:
     def _clear(self) -> None:
         #: Group -> versions, the preferred one first.
         self._versions: dict[str, list[str]] = {}
-        #: (group, version) -> kind -> Resource; a group of an old server is filled when it is asked for.
+        #: (group, version) -> kind -> Resource; on old servers a group is filled when it is first used.
         self._kinds: dict[tuple[str, str], dict[str, Resource]] = {}
         self._roots: set[str] = set()
 
@@ -134,5 +134,5 @@ class Discovery:
             why = f"it has {group or 'the core group'} in {', '.join(versions)} only"
         else:
             why = "its group has no such kind"
-        step = "install the CRD or the operator that brings it, or correct apiVersion"
+        step = "install the CRD or the operator that provides it, or correct apiVersion"
         return UnknownKind(f"the API server does not know {kind} of {name}", self._transport.where, why, step)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what the server answered to an error that tells what, where, why and what next."""
+"""Turns answers of the server into errors that say what, where, why and what to do next."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _RBAC = re.compile(
 _RBAC_PATH = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) path "(?P<path>[^"]*)"')
 _WEBHOOK = re.compile(r'(?:admission webhook|failed calling webhook|failed to call webhook:?) "(?P<name>[^"]+)"')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'")
-#: Where structured-merge-diff shows a value that does not fit its schema: `.stringData.pin: expected string, got …`.
+#: How structured-merge-diff shows a value that does not match its schema: `.stringData.pin: expected string, got …`.
 _SECRET_VALUE = re.compile(r"(?<=, got ).*", re.DOTALL)
 _LONGEST = 1200
-#: Reason of the cause that an eviction is refused with because of a PodDisruptionBudget (k8s.io/api, policy/v1: DisruptionBudgetCause).
+#: Reason of the cause if a PodDisruptionBudget prevents an eviction (k8s.io/api, policy/v1: DisruptionBudgetCause).
 _BUDGET = "DisruptionBudget"
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 
@@ -29,9 +29,9 @@ _TWO_BUDGETS = "more than one PodDisruptionBudget"
 def from_status(
     status: int, body: dict[str, t.Any], text: str, what: str, where: str, source: str = "", expired: str = ""
 ) -> e.ApiError:
-    """The error of an answer that is no success. body: the server's Status object, {} where it sent something else (then text).
+    """The error of an answer that is not a success. body: the server's Status object, {} if it sent something else (then text).
 
-    source: where our credentials are from. expired: when our client certificate has ended, "" where it has not.
+    source: where the credentials are from. expired: when the client certificate expired, "" if it has not.
     """
     why = _reason(body, text, status)
     hook = _WEBHOOK.search(why) or _POLICY.search(why)
@@ -49,21 +49,21 @@ def from_status(
             what,
             where,
             why,
-            "" if body.get("reason") == "AlreadyExists" else "run again, or find out who else writes it",
+            "" if body.get("reason") == "AlreadyExists" else "run again, or find out what else writes it",
             body=body,
         )
     elif status == 410:
-        error = e.Gone(what, where, why, "list again and go on from there", body=body)
+        error = e.Gone(what, where, why, "list again and continue from there", body=body)
     elif "HTTP request to an HTTPS server" in why:
         error = e.Unreachable(what, where, why, "begin host with https://", body=body)
     elif status in (400, 413, 415, 422) or is_final(why):
-        step = "let one PodDisruptionBudget alone select the pod" if _TWO_BUDGETS in why else ""
+        step = "make sure that only one PodDisruptionBudget selects the pod" if _TWO_BUDGETS in why else ""
         error = e.Invalid(what, where, why, step, body=body)
     elif status == 429 and (causes := budgets(body)):
-        step = "wait until the pods that it counts are ready elsewhere, or speak with whoever has set it"
+        step = "wait until the pods that it counts are ready on other nodes, or ask the owner of the budget"
         error = e.BudgetRefused(what, where, "; ".join(causes), step, body=body)
     elif status == 429 or status >= 500:
-        step = "look at the API server's health and load, and run again"
+        step = "check the API server's health and load, and run again"
         error = e.Overloaded(what, where, f"the server answers {status}: {why}", step, body=body)
     elif 300 <= status < 400:
         error = e.Unreachable(
@@ -78,13 +78,13 @@ def from_status(
 def _unauthorized(
     why: str, what: str, where: str, of_source: str, expired: str, body: dict[str, t.Any]
 ) -> e.Unauthorized:
-    """The server never says why it does not know somebody."""
-    why = f"the server does not know who we are: {why}"
+    """The server never says why it rejected the credentials."""
+    why = f"the server does not accept the credentials: {why}"
     if expired:
         return e.Unauthorized(
             what,
             where,
-            f"{why}; our client certificate has expired, at {expired}",
+            f"{why}; the client certificate expired at {expired}",
             f"renew the client certificate{of_source}",
             body=body,
         )
@@ -93,24 +93,24 @@ def _unauthorized(
 
 
 def is_final(text: str) -> bool:
-    """What is answered with 500, and will be again: a server-side apply whose object does not fit its schema, the eviction of a pod with two budgets."""
+    """Whether a 500 is permanent: a server-side apply of an object that does not match its schema, or the eviction of a pod with two budgets."""
     return any(sign in text for sign in ("failed to create typed", "failed to convert", _TWO_BUDGETS))
 
 
 def is_answer(status: int, body: dict[str, t.Any]) -> bool:
-    """Whether what looks like trouble of the server's (429, 500) is said of this object by somebody who means it."""
+    """Whether a 429 or 500, which usually is an overloaded server, is the final answer about this object."""
     message = str(body.get("message") or "")
     return is_final(message) or (status == 429 and bool(budgets(body) or _WEBHOOK.search(message)))
 
 
 def budgets(body: dict[str, t.Any]) -> list[str]:
-    """What disruption budgets say against an eviction, [] where the answer has another reason."""
+    """Messages of the disruption budgets that prevent an eviction, [] if the answer has another reason."""
     causes = (body.get("details") or {}).get("causes") or []
     return [str(cause.get("message") or "").rstrip(".") for cause in causes if cause.get("reason") == _BUDGET]
 
 
 def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") -> e.Unreachable:
-    """The error of a request that got no answer."""
+    """The error of a request without an answer."""
     chain = _chain(cause)
     text = _explained(chain)
     through = f" through the proxy {proxy}" if proxy else ""
@@ -127,7 +127,7 @@ def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") ->
         return e.CertificateRejected(
             what,
             where,
-            f"the server does not accept our certificate{through}: {text}",
+            f"the server does not accept the client certificate{through}: {text}",
             "check client_cert and client_key",
         )
     if any(type(item).__name__ == "SSLError" for item in chain):
@@ -144,14 +144,14 @@ def unreachable(cause: BaseException, what: str, where: str, proxy: str = "") ->
         return e.Unreachable(
             what,
             where,
-            f"the name is not known{through}: {text}",
+            f"the name cannot be resolved{through}: {text}",
             "check host, and the DNS of the machine that the module runs on",
         )
     if any(type(item).__name__ == "ProxyError" for item in chain):
         return e.Unreachable(
-            what, where, f"the proxy {proxy} does not let us through: {text}", "check proxy, no_proxy and proxy_headers"
+            what, where, f"the proxy {proxy} refuses the connection: {text}", "check proxy, no_proxy and proxy_headers"
         )
-    step = "check that the API server runs and that a route and the firewall let the machine that the module runs on through"
+    step = "check that the API server is running, and that a route and the firewall allow the machine that the module runs on"
     return e.Unreachable(what, where, f"no answer{through}: {text}", step)
 
 
@@ -159,7 +159,7 @@ def not_an_api_server(what: str, where: str, content_type: str) -> e.Unreachable
     return e.Unreachable(
         what,
         where,
-        f"what answers is no Kubernetes API server, or its answer is cut off (content type {content_type or 'unknown'})",
+        f"the answer is not from a Kubernetes API server, or is incomplete (content type {content_type or 'unknown'})",
         "check host and proxy: a login page or a load balancer may answer instead",
     )
 
@@ -179,7 +179,7 @@ def _reason(body: dict[str, t.Any], text: str, status: int) -> str:
     if missing:
         message += " (" + "; ".join(missing[:5]) + (f"; and {len(missing) - 5} more" if len(missing) > 5 else "") + ")"
     if re.search(r"\bKind=Secret\b", message):
-        # All of the rest: a value can hold anything, also what looks like the next fault.
+        # Everything that follows is hidden, because a value can contain text that looks like the next error.
         message = _SECRET_VALUE.sub(REDACTED, message)
     return message.rstrip(".") if len(message) <= _LONGEST else message[:_LONGEST] + " …"
 
@@ -189,10 +189,10 @@ def _forbidden_next(why: str) -> str:
     if match:
         resource = f"{match['resource']}.{match['group']}" if match["group"] else match["resource"]
         scope = f" in namespace {match['namespace']}" if match["namespace"] else " (cluster-wide)"
-        return f"let {match['user'] or 'the user'} {match['verb']} {resource}{scope}, with a Role or ClusterRole and its binding"
+        return f"allow {match['user'] or 'the user'} to {match['verb']} {resource}{scope}, with a Role or ClusterRole and its binding"
     match = _RBAC_PATH.search(why)
     if match:
-        return f"let {match['user'] or 'the user'} {match['verb']} the path {match['path']}, with a ClusterRole that has it in nonResourceURLs"
+        return f"allow {match['user'] or 'the user'} to {match['verb']} the path {match['path']}, with a ClusterRole that lists it in nonResourceURLs"
     if "violates PodSecurity" in why:
         return "label the namespace with the Pod Security level that these pods need"
     if "exceeded quota" in why:
@@ -204,7 +204,9 @@ def _forbidden_next(why: str) -> str:
 
 def _webhook_next(why: str, name: str) -> str:
     if "failed calling webhook" in why or "failed to call webhook" in why:
-        return f"see that the Service and pods behind the webhook {name} run, and that its CA bundle is current"
+        return (
+            f"check that the Service and pods behind the webhook {name} are running, and that its CA bundle is current"
+        )
     return f"change the object so that {name} accepts it, or ask its owner"
 
 
@@ -219,11 +221,11 @@ def _chain(cause: BaseException) -> list[BaseException]:
 
 
 def _explained(chain: list[BaseException]) -> str:
-    """What the chain says, each thing once: the words of the system are repeated by every layer above it."""
+    """The messages of a chain of exceptions without repetitions, because each layer repeats the message of the one below."""
     found: list[str] = []
     for item in chain:
         text = item.strerror if isinstance(item, OSError) and item.strerror else " ".join(str(item).split())
-        # urllib3 puts the connection object with its address in front.
+        # urllib3 starts its messages with the connection object and its address.
         text = re.sub(r"^(<[^>]*>|\w+\(host=[^)]*\)):? ?", "", text)[:200].strip() or type(item).__name__
         if not any(text in known for known in found):
             found = [known for known in found if known not in text] + [text]

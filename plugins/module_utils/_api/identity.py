@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a cluster is and who we are there."""
+"""Address and credentials of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """Where the API server is and who we are. Certificates and keys are PEM text, never paths, once this exists."""
+    """Address of the API server, and the credentials for it. Certificates and keys are PEM text, never paths."""
 
     host: str
     ca: str = ""
@@ -29,13 +29,13 @@ class Credentials:
     impersonate_groups: tuple[str, ...] = ()
     #: Extra headers of impersonation (kubeconfig as-uid, as-user-extra).
     extra_headers: tuple[tuple[str, str], ...] = ()
-    #: Where this came from, for messages: "kubeconfig /x, context y".
+    #: The source of the credentials, for messages: "kubeconfig /x, context y".
     source: str = ""
-    #: Asks for a fresh token after a 401 (a rotated token file, an exec plugin); None where there is nothing fresher.
+    #: Returns a new token after a 401 (a rotated token file, an exec plugin); None if there is no newer one.
     refresh: c.Callable[[], Credentials] | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def secrets(self) -> tuple[str, ...]:
-        """What must appear nowhere."""
+        """Values that must never be shown."""
         found = [
             self.token,
             self.password,
@@ -46,5 +46,5 @@ class Credentials:
         userinfo, at, _host = rest.rpartition("@")
         if at:
             found += [userinfo, userinfo.partition(":")[2]]
-        # Shorter ones would censor half of every message, and guard nothing.
+        # Hiding shorter values would make messages unreadable and protect nothing.
         return tuple(value for value in found if len(value) >= 4)

@@ -41,7 +41,7 @@ def load(kubeconfig: t.Any, context: str = "") -> Credentials:
 
 
 def contexts(kubeconfig: t.Any) -> list[str]:
-    """Names of the contexts that it has; kubeconfig: as for `load`."""
+    """Names of its contexts. kubeconfig: as for `load`."""
     config, _source = _read(kubeconfig)
     return [str(entry.get("name")) for entry in config.get("contexts") or []]
 
@@ -76,7 +76,7 @@ def _plain(cluster: dict[str, t.Any], user: dict[str, t.Any], source: str) -> Cr
 
 
 def in_cluster(environ: c.Mapping[str, str], folder: str = SERVICE_ACCOUNT) -> Credentials | None:
-    """The service account of the pod that we run in, None where this is no pod."""
+    """The service account of the pod that the module runs in, None outside a pod."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     token = os.path.join(folder, "token")
     if not host or not port or not os.path.exists(token):
@@ -88,7 +88,7 @@ def in_cluster(environ: c.Mapping[str, str], folder: str = SERVICE_ACCOUNT) -> C
         ca=read_pem(os.path.join(folder, "ca.crt"), "ca.crt"),
         token=_token(token, source),
         source=source,
-        # The kubelet writes a new token well before the old one expires.
+        # The file is read each time, because the kubelet writes a new token well before the old one expires.
         refresh=lambda: t.cast("Credentials", in_cluster(environ, folder)),
     )
 
@@ -113,7 +113,7 @@ def _read(kubeconfig: t.Any) -> tuple[dict[str, t.Any], str]:
         raise HwaccelError(
             "the kubeconfig does not exist",
             text,
-            f"it is looked for on {os.uname().nodename}, where the module runs",
+            f"the module runs on {os.uname().nodename} and looks for it there",
             "set kubeconfig to an existing file, or to its content",
         )
     merged: dict[str, t.Any] = {}
@@ -136,7 +136,7 @@ def _text(path: str, what: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise HwaccelError(
             f"{what} cannot be read",
             path,
@@ -150,17 +150,17 @@ def _parsed(text: str, where: str) -> t.Any:
     try:
         return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        # Never the error's own text: it quotes the line, which can be a token.
+        # The error's own text is not shown, because it quotes the line, which can contain a token.
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "somewhere"
         raise HwaccelError(
-            "the kubeconfig is no valid YAML", where, f"it fails at {line}", "check it with 'kubectl config view'"
+            "the kubeconfig is not valid YAML", where, f"it fails at {line}", "check it with 'kubectl config view'"
         ) from None
 
 
 def _checked(config: t.Any, where: str) -> dict[str, t.Any]:
     if not isinstance(config, dict):
-        raise HwaccelError("the kubeconfig is empty or no mapping", where, "", "give a file that kubectl can read")
+        raise HwaccelError("the kubeconfig is empty or not a mapping", where, "", "use a file that kubectl can read")
     for key in _LISTS:
         entries = config.get(key) or []
         singular = key[:-1]
@@ -172,8 +172,8 @@ def _checked(config: t.Any, where: str) -> dict[str, t.Any]:
             raise HwaccelError(
                 f"{key} of the kubeconfig is malformed",
                 where,
-                f"it is no list of name and {singular}",
-                "give a file that kubectl can read",
+                f"it is not a list of name and {singular}",
+                "use a file that kubectl can read",
             )
         config[key] = entries
     return config
@@ -221,7 +221,7 @@ def _pem(section: dict[str, t.Any], key: str, source: str) -> str:
             return base64.b64decode(data, validate=False).decode("utf-8")
         except (binascii.Error, UnicodeDecodeError, TypeError, ValueError):
             raise HwaccelError(
-                f"{key}-data of the kubeconfig is no base64 of a PEM file",
+                f"{key}-data of the kubeconfig is not a base64-encoded PEM file",
                 source,
                 "",
                 "check it with 'kubectl config view --raw'",

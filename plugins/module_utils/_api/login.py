@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs in as a kubeconfig's exec plugin or authentication provider says, through the `kubernetes` package."""
+"""Logs in with a kubeconfig's exec plugin or authentication provider, using the `kubernetes` package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 
 
 def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials, source: str) -> Credentials:
-    """base: what the kubeconfig says of the cluster; the package adds who we are."""
+    """base: the kubeconfig's settings of the cluster; the package adds the user's credentials."""
     kube_config = _deps.kubernetes_config()
     from kubernetes.client import Configuration
 
@@ -26,7 +26,7 @@ def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials
             config, context=context, client_configuration=found, persist_config=False
         )
         cert, key = _content(found.cert_file), _content(found.key_file)
-    except Exception as error:  # plugins fail in any way they like
+    except Exception as error:  # Plugins may raise any exception.
         raise HwaccelError(
             "logging in with the kubeconfig's exec plugin or authentication provider failed",
             source,
@@ -34,7 +34,7 @@ def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials
             f"run 'kubectl --context {context} get nodes' as the same user on {os.uname().nodename}",
         ) from None
     finally:
-        # The package keeps certificates in files until the process ends; we have read them.
+        # The package keeps certificates in files until the process ends. They are no longer needed once they are read.
         getattr(kube_config, "_cleanup_temp_files", lambda: None)()
     token = str((found.api_key or {}).get("authorization") or (found.api_key or {}).get("BearerToken") or "")
     token = token.removeprefix("Bearer ").strip()
@@ -42,7 +42,7 @@ def through_kubernetes(config: dict[str, t.Any], context: str, base: Credentials
         raise HwaccelError(
             "the kubeconfig's exec plugin gave neither a token nor a certificate",
             source,
-            "its command failed or its answer is not of the expected form",
+            "its command failed or its output does not have the expected format",
             f"run 'kubectl --context {context} get nodes' as the same user on {os.uname().nodename}",
         )
     return dataclasses.replace(

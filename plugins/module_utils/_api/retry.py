@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a request is sent again, and after how long. Pure."""
+"""Decides whether and after how long a request is retried. Pure."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ import random
 
 
 class Repeat(enum.Enum):
-    """What may be sent again after a failure that leaves open whether the server has carried it out."""
+    """Which requests may be retried if it is unknown whether the server has carried them out."""
 
-    #: Reads, server-side apply, deletes of one uid, dry runs: twice is the same as once.
+    #: Reads, server-side apply, deletes of one uid, dry runs: repeating them has no further effect.
     ALWAYS = "always"
-    #: All others: only where the server cannot have begun with it.
+    #: All others are retried only if the server cannot have started on them.
     UNSENT = "unsent"
 
 
 class Failure(enum.Enum):
     """How one attempt failed."""
 
-    #: No connection came about, or the server refused before it looked (429).
+    #: There was no connection, or the server refused the request before reading it (429).
     BEFORE = "before"
     #: The connection broke, timed out or answered 5xx: the request may have been carried out.
     UNKNOWN = "unknown"
-    #: It will fail again.
+    #: A retry would fail as well.
     FINAL = "final"
 
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Exponential back-off with jitter, bounded in number and in time."""
+    """Exponential back-off with jitter, limited in number of attempts and in time."""
 
     attempts: int = 6
     first: float = 0.25
     longest: float = 8.0
-    #: A Retry-After beyond this is not waited for.
+    #: A longer Retry-After is not waited for.
     longest_requested: float = 60.0
-    #: Seconds after which no further attempt begins.
+    #: Seconds after which no further attempt is made.
     patience: float = 90.0
-    #: The same where no attempt was answered at all. Shorter for a server that nobody has met: other clusters of the run wait for its preflight.
+    #: The same if no attempt was answered. It is shorter for a server that has never answered, because other clusters of the run wait for its preflight.
     silence: float = 15.0
 
     def delay(
@@ -55,7 +55,7 @@ class Policy:
         *,
         answered: bool = True,
     ) -> float | None:
-        """Seconds before attempt + 1 (the first attempt is 1), None where there is none."""
+        """Seconds before attempt + 1 (the first attempt is 1), None if there is no further attempt."""
         if attempt >= self.attempts:
             return None
         own = min(self.first * 2 ** (attempt - 1), self.longest) * (0.5 + jitter() / 2)
@@ -66,11 +66,11 @@ class Policy:
 
 
 def lasting(seconds: float) -> Policy:
-    """Bounded by time alone."""
+    """Limited by time alone."""
     return Policy(attempts=10**6, patience=seconds, silence=seconds)
 
 
-#: For a server that has answered before: it is being restarted or upgraded, which takes a minute, not misspelt.
+#: For a server that has answered before: its address is correct, and a restart or upgrade takes a minute.
 PATIENT = lasting(60.0)
 
 
@@ -79,7 +79,7 @@ def may_repeat(repeat: Repeat, failure: Failure) -> bool:
 
 
 def of_status(status: int) -> Failure | None:
-    """None: an answer, not a failure of the way to it."""
+    """None if this is an answer and not a connection failure."""
     if status == 429:
         return Failure.BEFORE
     if status in (500, 502, 503, 504):
@@ -88,7 +88,7 @@ def of_status(status: int) -> Failure | None:
 
 
 def retry_after(header: str | None, date: str | None) -> float | None:
-    """Seconds of a Retry-After header, which is a number or a date. date: the answer's Date, by whose clock the other one is written."""
+    """Seconds of a Retry-After header, which is a number or a date. date: the answer's Date, which is by the same clock."""
     if not header:
         return None
     try:
@@ -100,7 +100,7 @@ def retry_after(header: str | None, date: str | None) -> float | None:
 
 
 def moment(header: str | None) -> float | None:
-    """Seconds since 1970 of a date as HTTP writes it (RFC 9110, 5.6.7), None where it is none."""
+    """Seconds since 1970 of an HTTP date (RFC 9110, 5.6.7), None if it is not a date."""
     try:
         return email.utils.parsedate_to_datetime(header or "").timestamp()
     except (ValueError, TypeError):

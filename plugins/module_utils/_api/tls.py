@@ -23,9 +23,9 @@ def context(credentials: Credentials) -> ssl.SSLContext:
             "the CA certificate cannot be used",
             credentials.source,
             str(error.reason or error),
-            "give ca_cert as a PEM file with the cluster's CA",
+            "set ca_cert to a PEM file with the cluster's CA",
         ) from None
-    # Python 3.13 made this strict by default; the CAs of many clusters lack an extension that it then asks for.
+    # Python 3.13 made this strict by default. The CAs of many clusters lack an extension that it then requires.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not credentials.verify:
         made.check_hostname = False
@@ -38,20 +38,20 @@ def context(credentials: Credentials) -> ssl.SSLContext:
 def _load_client(made: ssl.SSLContext, credentials: Credentials) -> None:
     with _as_file(credentials.client_cert.rstrip() + "\n" + credentials.client_key) as path:
         try:
-            # A password that is never asked for: a prompt would hang the run.
+            # A dummy password is passed, because a prompt would block the run.
             made.load_cert_chain(path, password=lambda: "")
         except (ssl.SSLError, ValueError) as error:
             raise CertificateRejected(
                 "the client certificate cannot be used",
                 credentials.source,
                 f"certificate and key do not load: {getattr(error, 'reason', None) or error}",
-                "give client_cert and client_key as PEM files that belong together, the key without a passphrase",
+                "set client_cert and client_key to PEM files that belong together, with a key without a passphrase",
             ) from None
 
 
 @contextlib.contextmanager
 def _as_file(text: str) -> c.Iterator[str]:
-    """OpenSSL reads client certificates from files only: one in memory where the system has it, else one that only we can read."""
+    """OpenSSL reads client certificates from files only: a file in memory if the system supports it, else one that only this user can read."""
     if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
         descriptor = os.memfd_create("client", os.MFD_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP to one API server: connection pool, identity, repetition."""
+"""HTTP to one API server: connection pool, credentials, retries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POOL = 16
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One request, and what to say of it when it fails. what: "applying DaemonSet a/b"."""
+    """One request, and its name in messages. what: "applying DaemonSet a/b"."""
 
     method: str
     path: str
@@ -46,7 +46,7 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
-    """What the server answered. blind: an attempt before this one may have been carried out without an answer."""
+    """The server's answer. blind: an earlier attempt without an answer may have been carried out."""
 
     status: int
     headers: c.Mapping[str, str]
@@ -81,19 +81,19 @@ class Transport:
         sleep: c.Callable[[float], None] = time.sleep,
         hide: c.Callable[[c.Iterable[str]], None] = lambda secrets: None,
     ) -> None:
-        """met: the server is known to have answered. hide: is given every secret before it is sent, those of refreshed credentials too."""
+        """met: the server has answered before. hide: called with every secret before it is sent, including those of refreshed credentials."""
         self.credentials = credentials
         self._hide = hide
         hide(credentials.secrets())
-        #: The second one counts once the server has answered.
+        #: The second policy is used once the server has answered.
         self._policies = (policy, policy) if policy else (Policy(), retry.PATIENT)
         self._met = met
         self.requests = 0
         self._sleep = sleep
-        #: Called before a write is sent again that carries no resourceVersion; what it raises ends the request.
+        #: Called before a write without a resourceVersion is retried. An error that it raises ends the request.
         self.before_repeat: c.Callable[[], None] = lambda: None
         self._lock = threading.Lock()
-        #: Date of the last answer, and time.monotonic() when it came.
+        #: Date of the last answer, and time.monotonic() at its arrival.
         self._server_date = ("", 0.0)
         self.urllib3 = _deps.urllib3()
         parts = urllib.parse.urlsplit(credentials.host)
@@ -104,7 +104,7 @@ class Transport:
         self._headers = self._identity(credentials)
 
     def send(self, request: Request) -> Reply:
-        """The server's answer, also one that is no success. Raises ApiError where there is none."""
+        """The server's answer, whether it is a success or not. Raises ApiError if there is none."""
         started = time.monotonic()
         blind = refreshed = False
         attempt = 0
@@ -135,13 +135,13 @@ class Transport:
                 self.before_repeat()
 
     def server_time(self) -> float | None:
-        """Seconds since 1970 by the server's clock, to the second; None before its first answer, or where that has no Date."""
+        """Seconds since 1970 by the server's clock, to the second; None before its first answer, or if that has no Date."""
         date, heard = self._server_date
         moment = retry.moment(date)
         return None if moment is None else moment + time.monotonic() - heard
 
     def call(self, request: Request) -> Reply:
-        """As send, but only a success is returned."""
+        """Like send, but raises ApiError if the answer is not a success."""
         reply = self.send(request)
         if not reply.ok:
             raise self.error(request, reply)
@@ -149,14 +149,14 @@ class Transport:
 
     def error(self, request: Request, reply: Reply) -> errors.e.ApiError:
         body = reply.body if isinstance(reply.body, dict) and reply.body.get("kind") == "Status" else {}
-        # The server has judged it by its own clock.
+        # The server has checked the certificate by its own clock.
         expired = certificates.expired(self.credentials.client_cert, self.server_time()) if reply.status == 401 else ""
         return errors.from_status(
             reply.status, body, reply.text, request.what, self.where + request.path, self.credentials.source, expired
         )
 
     def stream(self, request: Request, read_timeout: float, policy: Policy) -> t.Any:
-        """An open response whose body is not read yet. The caller closes it. policy: how long an open one is tried for."""
+        """An open response with an unread body. The caller closes it. policy: retries until it is open."""
         started = time.monotonic()
         attempt = 0
         refreshed = False
@@ -200,7 +200,7 @@ class Transport:
             self.requests += 1
         exceptions = self.urllib3.exceptions
         try:
-            # The form that keeps repeated headers (groups to impersonate) in every urllib3.
+            # This type keeps repeated headers (groups to impersonate) in every version of urllib3.
             response = self._pool.request_encode_url(
                 request.method,
                 self._target(request),
@@ -217,11 +217,11 @@ class Transport:
             error = errors.unreachable(cause, request.what, self.where, self.through)
             return None, self._failure(cause, error), error
         except ValueError as cause:
-            # Its text can quote a header, and so a token.
+            # Its text is not shown, because it can quote a header with a token.
             failed = errors.e.Unreachable(
                 request.what,
                 self.where,
-                f"the request cannot be made: {type(cause).__name__}",
+                f"the request cannot be sent: {type(cause).__name__}",
                 "check host and credentials",
             )
             return None, Failure.FINAL, failed
@@ -231,7 +231,7 @@ class Transport:
     def _whole(
         self, request: Request, response: t.Any
     ) -> tuple[Reply | None, Failure | None, errors.e.ApiError | None]:
-        """Reads the body. One that breaks off counts as a broken connection."""
+        """Reads the body. An incomplete one counts as a broken connection."""
         try:
             data = response.read(decode_content=True)
         except (self.urllib3.exceptions.HTTPError, OSError) as cause:
@@ -242,7 +242,7 @@ class Transport:
         expects_json = request.accept.startswith("application/json")
         text, body = "", None
         with contextlib.suppress(ValueError):
-            # An error is a Status object, also where something else was asked for.
+            # An error is a Status object, even if another content type was requested.
             body = (
                 json.loads(data)
                 if data and (expects_json or (response.status >= 400 and "json" in content_type))
@@ -253,7 +253,7 @@ class Transport:
         reply = Reply(response.status, response.headers, body, text)
         self._met = self._met or (reply.status < 500 and reply.status != 429)
         if reply.ok and expects_json and not isinstance(body, dict):
-            # A page for people will be the same next time; JSON that stops early will not.
+            # An HTML page would be returned again, so only incomplete JSON is retried.
             failure = Failure.FINAL if "html" in content_type else Failure.UNKNOWN
             return None, failure, errors.not_an_api_server(request.what, self.where, content_type)
         return reply, self._status_failure(reply), None
@@ -277,13 +277,13 @@ class Transport:
         return Failure.UNKNOWN
 
     def _target(self, request: Request) -> str:
-        # A plain HTTP proxy wants the whole URL; through a tunnel, and without a proxy, the path is enough.
+        # A plain HTTP proxy needs the whole URL. Through a tunnel, and without a proxy, the path is sufficient.
         if self.through and self.where.startswith("http://"):
             return self.where + request.url
         return self._prefix + request.url
 
     def _refresh(self, refused: str) -> bool:
-        """A fresher token than the one that was refused with a 401; False where there is none. Another thread may have found it already."""
+        """Gets a newer token than the one refused with a 401; False if there is none. Another thread may have refreshed it already."""
         with self._lock:
             if self.credentials.refresh is None:
                 return False
@@ -325,7 +325,7 @@ class Transport:
                 urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             options["ssl_context"] = tls.context(self.credentials)
             if urllib3.__version__.startswith("1."):
-                # It names no address to OpenSSL, and then compares names itself.
+                # For addresses, urllib3 passes no name to OpenSSL and compares names itself.
                 options["ssl_context"].check_hostname = False
             options["assert_hostname"] = (self.credentials.server_name or None) if self.credentials.verify else False
             if self.credentials.server_name:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Watches: events of one kind until a deadline, over as many connections as that takes."""
+"""Watches: events of one kind until a deadline, over as many connections as needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Event
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Overloaded, Unreachable
 
-#: Without an event or bookmark for so long, the connection is taken for dead: a half-open one never says so.
+#: Seconds without an event or bookmark after which the connection counts as lost, because a half-open one never reports an error.
 SILENCE = 60.0
 #: The longest that the server is asked to keep one watch open.
 _LONGEST = 300
@@ -34,9 +34,9 @@ def events(
     clock: c.Callable[[], float] = time.monotonic,
     sleep: c.Callable[[float], None] = time.sleep,
 ) -> c.Iterator[Event]:
-    """request: the LIST's request, without what makes it a watch.
+    """request: the LIST request, without the parameters of a watch.
 
-    Raises Gone where the caller must list again; Unreachable and Overloaded where no connection came about, so that nothing was watched.
+    Raises Gone if the caller must list again; Unreachable and Overloaded if there was no connection, so that nothing was watched.
     """
     version, quick_ends, connected = resource_version, 0, False
     while (left := deadline - clock()) > 0:
@@ -48,7 +48,7 @@ def events(
             ("resourceVersion", version),
             ("timeoutSeconds", str(max(1, min(_LONGEST, math.ceil(left))))),
         )
-        # Tried for as long as the caller would have watched: a server that restarts comes back.
+        # Retried until the caller's deadline, because a server that restarts becomes available again.
         try:
             response = transport.stream(
                 dataclasses.replace(request, query=query),
@@ -57,7 +57,7 @@ def events(
             )
         except (Unreachable, Overloaded):
             if connected:
-                # It was there when the watch began: that it is gone is said by whoever asks next.
+                # The resource existed when the watch began. If it was removed since, the caller's next request reports it.
                 return
             raise
         connected = True
@@ -67,9 +67,9 @@ def events(
                 version = (event.object.get("metadata") or {}).get("resourceVersion") or version
                 yield event
         finally:
-            # Not given back to the pool: the rest of the stream is unread.
+            # The connection is not returned to the pool, because the rest of the stream is unread.
             response.close()
-        # A server that ends every watch at once must not be asked a thousand times a second.
+        # This limits the rate of requests to a server that ends every watch at once.
         quick_ends = 0 if heard or clock() - began > 1 else quick_ends + 1
         if quick_ends and (left := deadline - clock()) > 0:
             sleep(min(left, 0.1 * 2 ** min(quick_ends, 6)))
@@ -83,7 +83,7 @@ def _lines(
     silence: float,
     clock: c.Callable[[], float],
 ) -> c.Iterator[Event]:
-    """Events of one connection; returns when it ends, breaks, falls silent or the deadline has passed."""
+    """Events of one connection. Returns when it ends, breaks or stalls, or when the deadline has passed."""
     exceptions = transport.urllib3.exceptions
     rest = b""
     chunks = (
@@ -111,7 +111,7 @@ def _lines(
 
 
 def _event(request: Request, where: str, line: bytes) -> Event | None:
-    """None where the line is damaged: the connection is then given up, and the watch goes on from the last good one."""
+    """None if the line is damaged. The connection is then closed, and the watch continues after the last valid event."""
     try:
         parsed = json.loads(line)
         kind, obj = parsed["type"], parsed["object"]
@@ -130,7 +130,7 @@ def _chunked(response: t.Any) -> bool:
 
 
 def _limit(response: t.Any, seconds: float) -> None:
-    """Bounds the next read, so that a silent server cannot hold us past the deadline."""
+    """Limits the next read, so that a stalled server cannot block the caller past the deadline."""
     connection = getattr(response, "_connection", None) or getattr(response, "connection", None)
     sock = getattr(connection, "sock", None)
     if sock is not None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All GPUs of a node in use by one pod: what it asks for, what it has to see, and who else holds some. Pure."""
+"""All GPUs of a node in use by one pod: its requests, the devices that it must see, and other pods that hold GPUs. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NAMED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """request: {resource: count}, all that a node offers. devices: how many distinct ones a pod that gets them has to see.
+    """request: {resource: count}, all that a node offers. devices: number of distinct devices that a pod with all of them must see.
 
-    integrated: its GPU is part of the processor, which deviceQuery tells and not nvidia-smi.
+    integrated: its GPU is part of the processor, so that deviceQuery reports it and nvidia-smi does not.
     """
 
     request: dict[str, int]
@@ -36,7 +36,7 @@ class Ask:
 
     @property
     def one_more(self) -> dict[str, int]:
-        """{resource: 1}: what nobody else can get while the request is held."""
+        """{resource: 1}: what no other pod can get while this one holds the GPUs."""
         return dict.fromkeys(list(self.request)[:1], 1)
 
 
@@ -46,17 +46,17 @@ def request(node: NodeFacts) -> dict[str, int]:
 
 
 def insufficient(requested: c.Mapping[str, int]) -> tuple[str, ...]:
-    """What the scheduler says of a node that has too few of them (kubernetes, pkg/scheduler/framework/plugins/noderesources/fit.go)."""
+    """The scheduler's message for a node that has too few of them (kubernetes, pkg/scheduler/framework/plugins/noderesources/fit.go)."""
     return tuple(f"Insufficient {resource}" for resource in requested)
 
 
 def devices(node: NodeFacts, pool: Pool | None) -> int:
-    """How many distinct devices a pod that takes all of the node has to see."""
+    """Number of distinct devices that a pod must see if it holds all GPUs of the node."""
     return resources.total(schedulable.expected(node, pool)) or resources.total(request(node))
 
 
 def listed(log: str) -> list[str]:
-    """UUIDs of the devices that the pod sees, in order; of a partitioned GPU its slices, because the GPU itself computes nothing."""
+    """UUIDs of the devices that the pod sees, in order; for a partitioned GPU its slices, because nothing runs on the GPU itself."""
     found: list[str] = []
     whole = ""
     for line in log.splitlines():
@@ -72,24 +72,22 @@ def listed(log: str) -> list[str]:
 
 
 def deviations(log: str, expected: int, *, integrated: bool = False) -> list[str]:
-    """Why the pod has not computed on `wanted` distinct devices, or on the integrated one; nothing where it has."""
+    """Why the pod has not computed on the expected number of distinct devices, or on the integrated one; empty if it has."""
     if integrated:
-        # Which GPU it is, a validation compares with what the pool declares.
-        return device_query.deviations(log, Pool("")) + (
-            [] if COMPUTED.search(log) else ["no kernel has computed on it"]
-        )
+        # The product is compared with the pool's declaration by the validation, not here.
+        return device_query.deviations(log, Pool("")) + ([] if COMPUTED.search(log) else ["no CUDA kernel ran on it"])
     uuids = listed(log)
     if not uuids:
-        return ["nvidia-smi -L has named no GPU in the pod"]
+        return ["nvidia-smi -L listed no GPU in the pod"]
     found = [] if len(uuids) == expected else [f"the pod sees {len(uuids)} distinct GPUs, {expected} are expected"]
     if idle := [uuid for uuid in uuids if uuid not in computed(log)]:
         more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
-        found.append(f"no kernel has computed on {', '.join(idle[:_NAMED])}{more}")
+        found.append(f"no CUDA kernel ran on {', '.join(idle[:_NAMED])}{more}")
     return found
 
 
 def computed(log: str) -> set[str]:
-    """UUIDs of the devices on which the sample says that it has."""
+    """UUIDs of the devices on which the sample passed."""
     parts: dict[str, list[str]] = {}
     current: list[str] = []
     for line in log.splitlines():
@@ -101,7 +99,7 @@ def computed(log: str) -> set[str]:
 
 
 def holds(pod: c.Mapping[str, t.Any], node: NodeFacts) -> bool:
-    """Whether a pod that has not ended asks for GPUs of the node that it is on."""
+    """Whether a pod that has not ended requests GPUs of its node."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     if spec.get("nodeName") != node.name or status.get("phase") in ("Succeeded", "Failed"):
         return False

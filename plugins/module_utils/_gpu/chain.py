@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The chain on a node, judged from plain facts: which link it has reached, and what holds it there.
+"""The chain on a node, judged from plain facts: which link it has reached, and why it has not passed the next one.
 
 hardware seen → driver → toolkit → cuda → plugin → schedulable.
 """
@@ -30,11 +30,11 @@ HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = verdicts.LINKS
 #: Gates in the order in which a run passes them.
 GATES = ("features", "driver", "devices")
 
-#: The kubelet reports a registered plugin's devices within five seconds (measured on a real node); what is missing then stays missing.
+#: The kubelet reports a registered plugin's devices within five seconds (measured on a real node); a device that is missing then will not appear.
 SETTLE = 20.0
 #: A server with eight GPUs and a terabyte of memory takes about ten minutes from its reboot to a kubelet that reports.
 REBOOT = 900.0
-#: So many times a node has ceased to be Ready before one gate's eyes: no reboot any more, and no restart of the runtime by the toolkit.
+#: A node that became NotReady this often during one gate is not just rebooting, nor is the toolkit restarting its runtime.
 FLAPS = 3
 
 _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUDA_STEP, CUDA))
@@ -43,12 +43,15 @@ _STEPS = ((parts.DRIVER_STEP, DRIVER), (parts.TOOLKIT_STEP, TOOLKIT), (parts.CUD
 def judge(gate: str, node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     """The node's verdict at one gate."""
     if not node.uid:
-        next_step = "let the node join, or take it from the pool's nodes"
+        next_step = "let the node join, or remove it from the pool's nodes"
         return Verdict(WAITING, HARDWARE, "the cluster has no such node", next_step, brief="not in the cluster")
     if expectation.absences >= FLAPS:
-        reason = f"the node has ceased to be Ready {expectation.absences} times since this gate began"
+        reason = f"the node became NotReady {expectation.absences} times since this gate began"
         return Verdict(
-            FAILED, HARDWARE, reason, "see its kubelet's and its container runtime's log, and its way to the API server"
+            FAILED,
+            HARDWARE,
+            reason,
+            "check the logs of its kubelet and container runtime, and its network path to the API server",
         )
     if gate == "features":
         return features(node, pods, expectation)
@@ -60,9 +63,9 @@ def judge(gate: str, node: NodeFacts, pods: Pods, expectation: Expectation) -> V
 
 
 def excused(pods: Pods, expectation: Expectation) -> dict[str, int]:
-    """Crashes of the validator's steps, by step, that say nothing of the step: what it checks was not ready when it ran. Those in wanted stay.
+    """Crashes of the validator's steps, by step, that do not count because what the step checks was not ready. Those in wanted still count.
 
-    After a reboot, or while a driver is loaded anew, steps run before the driver does; the kubelet repeats them after up to five minutes.
+    After a reboot, or while a driver is reloaded, steps run before the driver is ready. The kubelet repeats them after up to five minutes.
     """
     validator = pods.get(parts.VALIDATOR)
     if validator is None:
@@ -80,7 +83,7 @@ def excused(pods: Pods, expectation: Expectation) -> dict[str, int]:
 
 
 def features(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
-    """NFD has looked at the node as it is now: its kernel label is nodeInfo's kernel, and declared GPUs are seen."""
+    """NFD's labels of the node are current: the kernel label is nodeInfo's kernel, and declared GPUs are detected."""
     lacking = _features_lacking(node, expectation)
     if not lacking:
         return Verdict(PASSED, HARDWARE)
@@ -92,44 +95,44 @@ def features(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     if found := trouble.of_pod(worker):
         return holds.troubled(HARDWARE, found, worker)
     if not worker.ready:
-        return Verdict(WAITING, HARDWARE, "the NFD worker starts", "see its log", pod=worker)
+        return Verdict(WAITING, HARDWARE, "the NFD worker is starting", "check its log", pod=worker)
     if expectation.gpu_declared and not node.gpu_present and node.nfd_kernel == node.kernel:
         next_step = (
-            "correct the pool's declaration, look for the GPU on the machine (power, seating, passthrough), "
-            "or see that NFD labels PCI devices by vendor (deviceLabelFields, labelWhiteList) and mounts the host's /sys"
+            "correct the pool's declaration, check the GPU in the machine (power, seating, passthrough), "
+            "or make sure that NFD labels PCI devices by vendor (deviceLabelFields, labelWhiteList) and mounts the host's /sys"
         )
         return Verdict(WAITING, HARDWARE, lacking, next_step, GRACE, worker, holds.first(worker))
-    # The worker does its part; what does not come is nfd-master's.
+    # The worker reports its features, so nfd-master must be missing or failing.
     return Verdict(
         WAITING,
         HARDWARE,
         lacking,
-        "see that nfd-master runs, and its log",
+        "check that nfd-master is running, and its log",
         pod=worker,
-        brief="no label of NFD yet",
+        brief="no NFD labels yet",
         observer=True,
     )
 
 
-_MISSING_NEXT = "see the DaemonSet's node selector, tolerations and events"
+_MISSING_NEXT = "check the DaemonSet's node selector, tolerations and events"
 
 
 def _features_lacking(node: NodeFacts, expectation: Expectation) -> str:
     if label_value(node.kernel) == node.kernel:
         if not node.nfd_kernel:
-            return "NFD has not labelled the node"
+            return "NFD has not labeled the node"
         if node.nfd_kernel != node.kernel:
             return f"NFD's label still says kernel {node.nfd_kernel}, the node runs {node.kernel}"
-    elif not node.nfd_labelled:
-        # A kernel that is no legal label value never gets that label; any other of NFD's shows that it has looked.
-        return "NFD has not labelled the node"
+    elif not node.nfd_labeled:
+        # A kernel whose name is not a valid label value never gets that label. Any other label of NFD shows that it has run.
+        return "NFD has not labeled the node"
     if expectation.gpu_declared and not node.gpu_present:
-        return "the pool declares GPUs, and NFD sees none on the PCI bus"
+        return "the pool declares GPUs, and NFD detects none on the PCI bus"
     return ""
 
 
 def driver(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
-    """The node's validator pod: driver, toolkit and cuda steps done, and its readiness probe still proves them."""
+    """The node's validator pod: steps driver, toolkit and cuda are completed, and its readiness probe still confirms them."""
     validator = pods.get(parts.VALIDATOR)
     if validator is None or validator.deleting:
         return _without_validator(node, pods, expectation)
@@ -146,13 +149,13 @@ def driver(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
         return held
     main = holds.first(validator)
     if any(container.state == "running" for container in validator.containers):
-        reason = "the steps are done, but the readiness probe does not confirm driver and devices now"
-        return Verdict(WAITING, DRIVER, reason, "see the driver pod of this node", GRACE, validator, main)
-    return Verdict(WAITING, CUDA, "the validator starts", "", pod=validator)
+        reason = "the steps are completed, but the readiness probe currently does not confirm driver and devices"
+        return Verdict(WAITING, DRIVER, reason, "check the driver pod of this node", GRACE, validator, main)
+    return Verdict(WAITING, CUDA, "the validator is starting", "", pod=validator)
 
 
 def _has_proven(validator: PodFacts) -> bool:
-    """Driver, toolkit and cuda are proven. The GPU Operator's validator then waits for the device plugin in a further step, which is not ready before."""
+    """Whether driver, toolkit and cuda passed. The GPU Operator's validator then waits for the device plugin in a further step, and is not ready before."""
     if validator.ready:
         return True
     steps = [step for step in validator.inits if step.name not in dict(_STEPS)]
@@ -164,7 +167,7 @@ def _has_proven(validator: PodFacts) -> bool:
 
 
 def _without_runtime(pods: Pods) -> Verdict | None:
-    """A toolkit that ends takes its runtime with it. Then the validator's probe cannot be started, and a probe without an answer leaves a pod ready."""
+    """If the toolkit ends, its runtime is removed. The kubelet then cannot start the validator's probe, and a probe without a result leaves a pod ready."""
     toolkit = pods.get(parts.TOOLKIT)
     if toolkit is None or toolkit.ready:
         return None
@@ -173,16 +176,16 @@ def _without_runtime(pods: Pods) -> Verdict | None:
 
 
 def devices(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
-    """Allocatable is what is expected: the scheduler can give out every GPU, and none that should not be there."""
+    """Allocatable resources are the expected ones: the scheduler can allocate every GPU, and no unexpected one."""
     offered = schedulable.observed(node)
     plugin = pods.get(parts.PLUGIN)
     if node.mig_state in ("pending", "rebooting"):
         return Verdict(
             WAITING,
             PLUGIN,
-            f"the MIG manager changes the GPUs ({node.mig_state})",
-            "see the MIG manager's log",
-            brief="MIG is changed",
+            f"the MIG manager is changing the GPUs ({node.mig_state})",
+            "check the MIG manager's log",
+            brief="MIG is changing",
         )
     lacking = resources.missing(expectation.expected, offered) if expectation.expected else {}
     if expectation.expected or resources.total(offered):
@@ -197,7 +200,7 @@ def devices(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
         extra = {}
     driver_pod = pods.get(parts.DRIVER)
     if not resources.total(offered) and driver_pod is not None and (found := trouble.of_pod(driver_pod)):
-        # Without a driver no plugin registers anything, and its own complaint would hide the cause.
+        # Without a driver no plugin registers devices, and an error of the plugin would hide the cause.
         return holds.troubled(DRIVER, found, driver_pod)
     if plugin is None:
         return _without_plugin(node, pods, offered, expectation)
@@ -206,35 +209,35 @@ def devices(node: NodeFacts, pods: Pods, expectation: Expectation) -> Verdict:
     if not plugin.ready:
         return _plugin_waits(plugin, pods)
     numbers = (
-        f"{resources.describe(offered)} schedulable, {resources.describe(expectation.expected)} expected"
+        f"{resources.describe(offered)} allocatable, {resources.describe(expectation.expected)} expected"
         if expectation.expected
-        else "no GPU is schedulable"
+        else "no GPU is allocatable"
     )
     if not resources.total(offered):
         numbers += holds.again(plugin)
     if extra and not lacking:
         next_step = "correct the pool's declared count, or the device plugin's configuration"
     else:
-        next_step = "see the plugin's log for an unhealthy GPU, and nvidia-smi on the node; correct the declared count if it is wrong"
+        next_step = "check the plugin's log for an unhealthy GPU, and nvidia-smi on the node; correct the declared count if it is wrong"
     return Verdict(WAITING, SCHEDULABLE, numbers, next_step, SETTLE, plugin, _plugin_container(plugin))
 
 
 def _unproven(node: NodeFacts, offered: c.Mapping[str, int], pods: Pods) -> Verdict | None:
-    """GPUs are given out, and what belongs to them is not in order: the proof, or the labels that say which GPUs they are."""
+    """GPUs are allocatable, but their proof or the labels with their product are missing."""
     validator, discovery = pods.get(parts.VALIDATOR), pods.get(parts.DISCOVERY)
     if validator is not None and not _has_proven(validator):
-        reason = f"{resources.describe(offered)} schedulable without a proof: this node's validator has not passed"
-        next_step = "see that the device plugin waits for the proof in an init container, and the validator's log"
+        reason = f"{resources.describe(offered)} allocatable without a proof: this node's validator has not passed"
+        next_step = (
+            "check that the device plugin waits for the proof in an init container, and check the validator's log"
+        )
         return Verdict(WAITING, CUDA, reason, next_step, GRACE, validator, _unfinished_step(validator))
     if discovery is not None and (found := trouble.of_pod(discovery)):
         return holds.troubled(PLUGIN, found, discovery)
-    # GPU feature discovery knows no names of integrated GPUs.
-    if discovery is not None and node.nfd_labelled and not node.tegra and not node.gpu.known:
-        reason = f"GPU feature discovery has not said which GPUs these are{holds.again(discovery)}"
-        # Its container may run and write what nfd-master never makes a label of.
-        next_step = (
-            f"see its log, that nfd-master runs, and its log; without {names.GPU_PRODUCT_LABEL} no pod can choose a GPU"
-        )
+    # GPU feature discovery does not support integrated GPUs.
+    if discovery is not None and node.nfd_labeled and not node.tegra and not node.gpu.known:
+        reason = f"GPU feature discovery has not labeled the node with its GPU product{holds.again(discovery)}"
+        # Its container may be running while nfd-master does not turn its features into labels.
+        next_step = f"check its log and that of nfd-master; without {names.GPU_PRODUCT_LABEL} no pod can select a GPU"
         return Verdict(
             WAITING,
             PLUGIN,
@@ -242,7 +245,7 @@ def _unproven(node: NodeFacts, offered: c.Mapping[str, int], pods: Pods) -> Verd
             next_step,
             pod=discovery,
             container=holds.first(discovery),
-            brief="no label of its GPUs yet",
+            brief="no GPU labels yet",
             observer=True,
         )
     return None
@@ -271,7 +274,7 @@ def _without_validator(node: NodeFacts, pods: Pods, expectation: Expectation) ->
 
 
 def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
-    """Other deployers may have no validator: their plugin registers what the driver reports, and until it does their pods say what holds the node up."""
+    """Other deployments may have no validator. Their plugin registers what the driver reports, and until then their pods show the cause."""
     driver_pod, plugin = pods.get(parts.DRIVER), pods.get(parts.PLUGIN)
     if driver_pod is not None and (held := holds.driver_holds(driver_pod)) is not None:
         return held
@@ -280,7 +283,7 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
     if (held := _without_runtime(pods)) is not None:
         return held
     if plugin is None:
-        reason = "no GPU is schedulable, and neither a validator nor a device plugin is on the node"
+        reason = "no GPU is allocatable, and neither a validator nor a device plugin is on the node"
         return Verdict(WAITING, PLUGIN, reason, _missing_next(node, "operator-validator", "device-plugin"), GRACE)
     if found := trouble.of_pod(plugin):
         return holds.troubled(PLUGIN, found, plugin)
@@ -289,8 +292,8 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
     return Verdict(
         WAITING,
         PLUGIN,
-        f"no GPU is schedulable{holds.again(plugin)}",
-        "see the plugin's log",
+        f"no GPU is allocatable{holds.again(plugin)}",
+        "check the plugin's log",
         GRACE,
         plugin,
         _plugin_container(plugin),
@@ -298,17 +301,17 @@ def _of_others(node: NodeFacts, pods: Pods) -> Verdict:
 
 
 def _missing_next(node: NodeFacts, *components: str) -> str:
-    """components: whose switch may keep the missing pod away."""
+    """components: those whose labels may disable the missing pod."""
     switches = [
         switch
         for component in components
         if (switch := f"{names.VENDOR}gpu.deploy.{component}") in node.switched_off.split()
     ]
-    return f"the node's label {switches[0]}=false keeps it away: remove that label" if switches else _MISSING_NEXT
+    return f"the node's label {switches[0]}=false disables it: remove that label" if switches else _MISSING_NEXT
 
 
 def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
-    """The log of a precompiled driver names the kernel that it found, and never the one that it was made for."""
+    """Adds the kernel of a precompiled driver's image, because its log only names the running kernel."""
     pod, troubled = verdict.pod, verdict.state == FAILED or verdict.grace
     kernel = parts.image_kernel(pod.image) if pod is not None and pod.role == parts.DRIVER and troubled else ""
     if not kernel or kernel == node.kernel:
@@ -319,7 +322,7 @@ def _naming_kernels(verdict: Verdict, node: NodeFacts) -> Verdict:
 
 
 def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
-    """An init container of the plugin waits for the proof: the validator pod says how far that is."""
+    """An init container of the plugin waits for the proof, so the validator pod shows the progress."""
     waiting = next((container for container in plugin.inits if not container.succeeded), None)
     validator = pods.get(parts.VALIDATOR)
     if waiting is not None and waiting.state == "running" and validator is not None and not validator.ready:
@@ -329,14 +332,14 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
         )
     if waiting is not None and waiting.state == "running":
         reason = f"the plugin waits in {waiting.name}"
-        next_step = "see its log, and that it has the mounts of those that write what it waits for"
+        next_step = "check its log, and that it has the mounts of the pods that write what it waits for"
         return Verdict(WAITING, PLUGIN, reason, next_step, pod=plugin, container=waiting.name)
     container = waiting.name if waiting is not None else holds.first(plugin)
     return Verdict(
         WAITING,
         PLUGIN,
-        f"the device plugin starts{holds.again(plugin)}",
-        "see its log",
+        f"the device plugin is starting{holds.again(plugin)}",
+        "check its log",
         pod=plugin,
         container=container,
     )
@@ -344,13 +347,13 @@ def _plugin_waits(plugin: PodFacts, pods: Pods) -> Verdict:
 
 def _without_plugin(node: NodeFacts, pods: Pods, offered: c.Mapping[str, int], expectation: Expectation) -> Verdict:
     numbers = (
-        f"{resources.describe(offered)} schedulable, {resources.describe(expectation.expected)} expected; "
+        f"{resources.describe(offered)} allocatable, {resources.describe(expectation.expected)} expected; "
         if expectation.expected
         else ""
     )
     if resources.total(offered):
-        # Somebody's plugin serves the node out of this namespace's sight.
-        next_step = "correct the pool's declared count, or see the plugin that serves this node"
+        # A plugin in another namespace serves the node.
+        next_step = "correct the pool's declared count, or check the plugin that serves this node"
         return Verdict(
             WAITING, SCHEDULABLE, f"{numbers}no device plugin pod of this namespace is on the node", next_step, GRACE
         )
@@ -360,7 +363,7 @@ def _without_plugin(node: NodeFacts, pods: Pods, offered: c.Mapping[str, int], e
 
 
 def _plugin_container(pod: PodFacts) -> str:
-    """The plugin itself, not the configuration manager beside it."""
+    """The plugin itself, not the configuration manager in the same pod."""
     return next((container.name for container in pod.containers if "plugin" in container.name), holds.first(pod))
 
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NVIDIA's sample deviceQuery says of integrated GPUs, which nvidia-smi tells little or nothing of. Pure.
+"""What NVIDIA's sample deviceQuery reports of integrated GPUs, for which nvidia-smi reports little or nothing. Pure.
 
-Its words are those of NVIDIA/cuda-samples (c94ff366), Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
+The format is that of NVIDIA/cuda-samples (c94ff366), Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 
 _HEAD = re.compile(r"^ ?CUDA Device Query \(Runtime API\)", re.MULTILINE)
-#: What it ends with where CUDA has named its devices.
+#: Its last line if CUDA found devices.
 PASSED = re.compile(r"^Result = PASS\s*$", re.MULTILINE)
 _ERROR = re.compile(r"^cudaGetDeviceCount returned (?P<code>\d+)\n-> (?P<text>.*)$", re.MULTILINE)
 _DEVICE = re.compile(r"^Device \d+: \"(.*)\"\s*$", re.MULTILINE)
@@ -24,13 +24,13 @@ _CUDA = re.compile(
 )
 _MEMORY = re.compile(r"^\s*Total amount of global memory:\s+(?P<mib>\d+) MBytes", re.MULTILINE)
 _INTEGRATED = re.compile(r"^\s*Integrated GPU sharing Host Memory:\s+Yes\s*$", re.MULTILINE)
-#: Of the memory that it shares, the kernel and firmware keep some: a board sold with 64 GB has 62841 MBytes.
+#: The kernel and firmware reserve some of the shared memory: a board sold with 64 GB has 62841 MBytes.
 _MEMORY_TOLERANCE = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """cuda: the newest CUDA version that the driver knows; memory in MiB, 0 where it was not reported."""
+    """cuda: the newest CUDA version that the driver supports; memory in MiB, 0 if it was not reported."""
 
     name: str
     cuda: str = ""
@@ -39,12 +39,12 @@ class Device:
 
 
 def needed(node: NodeFacts) -> bool:
-    """Whether a node's GPU is integrated, so that it has to be asked by programs that were built for such boards."""
+    """Whether a node's GPU is integrated, so that it needs programs that were built for such boards."""
     return node.tegra and node.architecture == "arm64"
 
 
 def queried(log: str) -> bool:
-    """Whether it has run at all."""
+    """Whether deviceQuery ran."""
     return bool(_HEAD.search(log))
 
 
@@ -55,20 +55,22 @@ def devices_in(log: str) -> list[Device]:
 
 
 def error(log: str) -> str:
-    """CUDA's own words where it named no device, else ""."""
+    """CUDA's error message if it found no device, else ""."""
     match = _ERROR.search(log)
     return f"CUDA error {match['code']}: {match['text'].strip()}" if match else ""
 
 
 def deviations(log: str, pool: Pool) -> list[str]:
-    """What it says otherwise than that the pod has the integrated GPU that the pool declares; nothing where it is so."""
+    """Differences from the integrated GPU that the pool declares; empty if there are none."""
     if why := error(log):
-        return [f"deviceQuery has found no GPU: {why}"]
+        return [f"deviceQuery found no GPU: {why}"]
     devices = devices_in(log)
     found = [] if PASSED.search(log) else ["its log has no line 'Result = PASS'"]
     if not devices:
-        return [*found, "deviceQuery has named no GPU"]
-    found += [f"the pod sees {device.name}, which is no integrated GPU" for device in devices if not device.integrated]
+        return [*found, "deviceQuery listed no GPU"]
+    found += [
+        f"the pod sees {device.name}, which is not an integrated GPU" for device in devices if not device.integrated
+    ]
     if pool.gpu is None:
         return found
     device = devices[0]

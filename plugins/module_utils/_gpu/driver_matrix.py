@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which driver image a node takes: the published tags as data with their sources, and the choice among them.
+"""Which driver image a node needs: the published tags as data with their sources, and the selection.
 
-Read as "known to exist", never as "all that exist": no registry is asked, and a user's own images (`precompiled` and `builds` of
+The table has the tags that are known to exist, not all: no registry is queried, and a user's own images (`precompiled` and `builds` of
 `choose`) are added to the table.
 """
 
@@ -22,11 +22,11 @@ IMAGE = "driver"
 #: Driver versions with images that build in place, the newest of each branch.
 #: Source: github.com/NVIDIA/gpu-driver-container 06a208c (2026-08-17), versions.mk.
 VERSIONS = ("580.178.04", "595.91.07", "610.57.04")
-#: Production branch that runs on the oldest supported GPUs; source: the same, and `driver.version` of GPU Operator v26.7.0 (595.91.07).
+#: Production branch that supports the oldest GPUs; source: the same, and `driver.version` of GPU Operator v26.7.0 (595.91.07).
 DEFAULT_VERSION = "595.91.07"
 
 #: osTag → architectures of the images that build in place.
-#: Source: github.com/NVIDIA/gpu-driver-container 06a208c: DISTRIBUTIONS in the Makefile, and multi-arch.mk (amd64 and arm64 where nothing else is said there).
+#: Source: github.com/NVIDIA/gpu-driver-container 06a208c: DISTRIBUTIONS in the Makefile, and multi-arch.mk (amd64 and arm64 by default).
 BUILD_TAGS: dict[str, tuple[str, ...]] = {
     "ubuntu22.04": ("amd64", "arm64"),
     "ubuntu24.04": ("amd64", "arm64"),
@@ -40,13 +40,13 @@ BUILD_TAGS: dict[str, tuple[str, ...]] = {
 }
 #: Branches without an image for an OS; source: `.driver-versions-ubuntu26.04` of .common-ci.yml there.
 NOT_BUILT = frozenset({("580", "ubuntu26.04")})
-#: Tags that name the major version only, by os-release ID.
+#: Operating systems by os-release ID whose tags have the major version only.
 FAMILY_MAJOR_ONLY = ("ol", "rocky", "rhel")
 
-#: (branch, osTag) → kernels with a precompiled image, amd64 where nothing else is said.
+#: (branch, osTag) → kernels with a precompiled image, amd64 by default.
 #: Sources: NVIDIA's own publishing lists, github.com/NVIDIA/cloud-native-docs pull request 261 (2025-09-25) and github.com/NVIDIA/gpu-driver-container
-#: issues 679 (2026-04-02), 767 (2026-05-08), 836 (2026-07-01), 853 (2026-07-03), as far as they could be read; architectures from multi-arch.mk there
-#: (ubuntu22.04 and 26.04: amd64 only; ubuntu24.04 both, azure-fde amd64 only; the lists tell none, so only amd64 counts as known).
+#: issues 679 (2026-04-02), 767 (2026-05-08), 836 (2026-07-01), 853 (2026-07-03), as far as they were accessible; architectures from multi-arch.mk there
+#: (ubuntu22.04 and 26.04: amd64 only; ubuntu24.04 both, azure-fde amd64 only; the lists have none, so only amd64 counts as known).
 PRECOMPILED: dict[tuple[str, str], tuple[str, ...]] = {
     ("580", "ubuntu22.04"): (
         "5.15.0-156-generic",
@@ -130,7 +130,7 @@ _ARCHITECTURE_SUFFIXES = (".x86_64", ".aarch64")
 
 @dataclasses.dataclass(frozen=True)
 class DriverImage:
-    """tag: what stands after the colon; source: precompiled or build; why: one sentence for people."""
+    """tag: the part after the colon; source: precompiled or build; why: one sentence for the user."""
 
     tag: str
     version: str
@@ -143,11 +143,11 @@ class DriverImage:
 
 
 class NoDriverImage(HwaccelError):
-    """No image that is known to exist fits this node class."""
+    """No image that is known to exist supports this node class."""
 
 
 def os_tag(os_id: str, os_version: str) -> str:
-    """How driver tags name an OS. From GPU Operator 26.7 on only the major version for RHEL, Rocky and Oracle Linux (internal/state/nodepool.go there)."""
+    """How driver tags name an OS. Since GPU Operator 26.7 only the major version for RHEL, Rocky and Oracle Linux (internal/state/nodepool.go there)."""
     return os_id + (os_version.split(".", maxsplit=1)[0] if os_id in FAMILY_MAJOR_ONLY else os_version)
 
 
@@ -156,19 +156,19 @@ def branch(version: str) -> str:
 
 
 def is_version(text: str) -> bool:
-    """Whether it is written as a version ("595.91.07") or a branch ("595"), there or not."""
+    """Whether it has the format of a version ("595.91.07") or a branch ("595"), whether it exists or not."""
     return _VERSION.fullmatch(text) is not None
 
 
 def is_known_branch(version: str) -> bool:
-    """Not older than the oldest branch, nor newer than the newest, that any image of NVIDIA's is known of: what lies between is not listed here."""
+    """Whether a branch is between the oldest and the newest with an image of NVIDIA. Branches between them are not all listed."""
     return OLDEST_BRANCH <= int(branch(version)) <= max(int(branch(known)) for known in VERSIONS)
 
 
 def precompiled_exists(
     kernel: str, tag_of_os: str, architecture: str, version: str, extra: c.Container[str] = ()
 ) -> bool:
-    """extra: complete tags that the user knows to exist ("580-6.8.0-45-generic-ubuntu24.04")."""
+    """extra: complete tags that exist according to the user ("580-6.8.0-45-generic-ubuntu24.04")."""
     if f"{branch(version)}-{kernel}-{tag_of_os}" in extra:
         return True
     return architecture == "amd64" and kernel in PRECOMPILED.get((branch(version), tag_of_os), ())
@@ -187,15 +187,15 @@ def choose(
 ) -> DriverImage:
     """The image for one node class.
 
-    version: "" takes DEFAULT_VERSION; source: "precompiled", "build", or "" for precompiled where one is known, else build in place.
-    precompiled, builds: further tags that exist (own builds, a mirror). Raises NoDriverImage with what to do.
+    version: "" means DEFAULT_VERSION; source: "precompiled", "build", or "" for precompiled if known, else build in place.
+    precompiled, builds: additional tags that exist (own builds, a mirror). Raises NoDriverImage with the next step.
     """
     version = version or DEFAULT_VERSION
     where = f"kernel {kernel}, {os_id} {os_version}, {arch}, driver {version}"
     if not is_version(version):
-        why = f"{version!r} is no driver version"
+        why = f"{version!r} is not a driver version"
         raise NoDriverImage(
-            f"no driver image for kernel {kernel}", where, why, "give one like 580.178.04, or a branch like 580"
+            f"no driver image for kernel {kernel}", where, why, "set one like 580.178.04, or a branch like 580"
         )
     name = os_tag(os_id, os_version)
     tag = f"{branch(version)}-{kernel}-{name}"
@@ -223,12 +223,12 @@ def _build(where: str, kernel: str, name: str, arch: str, version: str, builds: 
             version,
             "build",
             name,
-            f"no precompiled image for kernel {kernel} is known: the module is built on the node",
+            f"no precompiled image for kernel {kernel} is known, so the module is built on the node",
         )
     if name in BUILD_TAGS and published:
-        why = f"there is none for {arch}"
+        why = f"there is no image for {arch}"
     elif name in BUILD_TAGS:
-        why = f"none of driver {version} is published for {name}"
+        why = f"no image of driver {version} is published for {name}"
     else:
         why = f"no driver images are published for {name or 'an unknown operating system'}"
     next_step = "install the driver on the host (provider: host), or build an image and name its tag"
@@ -236,7 +236,7 @@ def _build(where: str, kernel: str, name: str, arch: str, version: str, builds: 
 
 
 def label_value(kernel: str) -> str:
-    """A kernel's name as a label value, the same where it is legal; a mapped one carries a digest so that "6.1+" and "6.1_" stay apart."""
+    """A kernel's name as a label value, unchanged if it is valid; a changed one has a digest so that "6.1+" and "6.1_" stay apart."""
     if _LABEL_VALUE.fullmatch(kernel):
         return kernel
     digest = hashlib.sha256(kernel.encode(errors="replace")).hexdigest()[:6]
@@ -245,7 +245,7 @@ def label_value(kernel: str) -> str:
 
 
 def object_name(kernel: str, budget: int = 40) -> str:
-    """A kernel's name as a part of an object's name: without the architecture, lower case; cut and made unique by a digest where it does not fit."""
+    """A kernel's name as a part of an object's name: lower case, without the architecture; truncated and made unique by a digest if it is too long."""
     plain = kernel
     for suffix in _ARCHITECTURE_SUFFIXES:
         plain = plain.removesuffix(suffix)

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which parts of the chain a node must have a pod of: by the DaemonSets that a role has declared, not by those that are found in the cluster.
+"""Parts of the chain for which a node must have a pod: by the DaemonSets that a role declared, not by those observed in the cluster.
 
-Pools, providers, platforms and patches are in what was declared already, so nothing of them is decided here a second time. A switch of a component does
-not change what is expected: it is reported separately, with its value. Taints change nothing either: a node that a declared DaemonSet takes and does not
-tolerate lacks its pod.
+Pools, providers, platforms and patches are already part of the declaration, so nothing of them is decided here again. Labels that disable a component do
+not change what is expected: they are reported separately, with their value. Neither do taints: if a declared DaemonSet selects a node and does not
+tolerate its taint, the node lacks its pod.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROLE_OF_GATE = {
     "devices": parts.PLUGIN,
     exporters.GATE: parts.EXPORTER,
 }
-#: Parts whose pods a gate needs, in the order in which one waits for the other.
+#: Parts whose pods a gate needs, in the order in which they wait for each other.
 PARTS_OF_GATE = {
     "features": (parts.NFD_WORKER,),
     "driver": (parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR),
@@ -38,7 +38,7 @@ PARTS_OF_GATE = {
     exporters.GATE: (parts.EXPORTER,),
 }
 _SWITCH, _OFF = names.VENDOR + "gpu.deploy.", "false"
-#: The GPU Operator's names of the parts, in its switches. NFD has none.
+#: The GPU Operator's names of the parts in its labels. There is none for NFD.
 _COMPONENTS = {
     parts.DRIVER: "driver",
     parts.TOOLKIT: "container-toolkit",
@@ -48,7 +48,7 @@ _COMPONENTS = {
     parts.EXPORTER: "dcgm-exporter",
 }
 _SWITCHES = frozenset(_SWITCH + component for component in _COMPONENTS.values())
-#: Parts without which nothing at a gate can be proven: the validator proves what device plugin and exporter wait for.
+#: Parts without which a gate cannot be judged: device plugin and exporter wait for the validator's proof.
 _CRUCIAL = {
     "driver": (parts.VALIDATOR,),
     "devices": (parts.PLUGIN, parts.VALIDATOR),
@@ -64,20 +64,20 @@ _LINKS = {
     parts.EXPORTER: (exporters.EXPORTER, "exporter"),
 }
 
-#: What verdicts say in brief of such nodes.
+#: Short reason of verdicts about nodes with a disabled component.
 SWITCHED_OFF = "switched off"
-_NEXT = "see the DaemonSet's node selector, tolerations and events"
+_NEXT = "check the DaemonSet's node selector, tolerations and events"
 
 
 class Expected:
-    """What is declared for one gate."""
+    """The declaration for one gate."""
 
     def __init__(
         self, gate: str, daemon_sets: c.Iterable[Obj] | None, selector: c.Iterable[selectors.Requirement] | None = None
     ) -> None:
-        """daemon_sets: those of a role's set as they are applied; None where nobody says, and then each GPU that DCGM knows has to have an exporter.
+        """daemon_sets: those of a role's set as applied; None if not declared, and then each GPU that DCGM supports must have an exporter.
 
-        selector: of the gate's own pods.
+        selector: label selector of the gate's own pods.
         """
         self._gate, self._selector = gate, selector
         self._declared: list[tuple[str, str, Obj]] = []
@@ -91,16 +91,16 @@ class Expected:
             self._declared.append((part, item["metadata"].get("name", ""), item["spec"]["template"]))
 
     def part_of(self, template: Obj) -> str:
-        """Of the pods of a DaemonSet."""
+        """Label selector of a DaemonSet's pods."""
         named = self._selector is not None and selectors.matches(
             self._selector, (template.get("metadata") or {}).get("labels") or {}
         )
         return ROLE_OF_GATE[self._gate] if named else parts.role_of(template)
 
     def of_node(self, labels: c.Mapping[str, str], *, gpus: bool = False) -> str:
-        """Parts with blanks between them, each with "=" and the value of its switch where that keeps it away.
+        """Parts separated by blanks, each with "=" and the value of its label if that disables it.
 
-        gpus: there are some on the PCI bus, as `has_gpus` tells it: that somebody has taken NFD's label of them away changes nothing.
+        gpus: whether there are GPUs on the PCI bus according to `has_gpus`, even if NFD's label for them was removed.
         """
         plain = _as_meant(labels, gpus)
         taken = dict.fromkeys(part for part, _name, template in self._declared if placement.fits(plain, template))
@@ -110,7 +110,7 @@ class Expected:
         )
 
     def takers(self, part: str, labels: c.Mapping[str, str], *, gpus: bool = False) -> list[str]:
-        """Names of the declared DaemonSets that are to bring the part to a node with these labels."""
+        """Names of the declared DaemonSets that run the part on a node with these labels."""
         plain = _as_meant(labels, gpus)
         return [
             name
@@ -120,14 +120,14 @@ class Expected:
 
 
 def has_gpus(node: NodeFacts, pool: Pool) -> bool:
-    """GPUs on the PCI bus, as far as the node itself or its pool says so."""
+    """Whether there are GPUs on the PCI bus, according to the node or its pool."""
     return (node.gpu_present or pool.gpu is not None) and not node.tegra
 
 
 def missing(gate: str, expected: str, pods: chain.Pods) -> tuple[str, str]:
-    """The first part of which a node has no pod that stays, and the value of the switch that pauses it, "" for none. ("", "") where none is missing.
+    """The first part for which a node has no permanent pod, and the value of the label that pauses it, "" for none. ("", "") if none is missing.
 
-    expected: as `Expected.of_node` tells it. What somebody has switched off is not missed.
+    expected: from `Expected.of_node`. A disabled part is not missing.
     """
     desired = dict(word.partition("=")[::2] for word in expected.split())
     for part in PARTS_OF_GATE[gate]:
@@ -137,29 +137,29 @@ def missing(gate: str, expected: str, pods: chain.Pods) -> tuple[str, str]:
 
 
 def part_to_blame(gate: str, expected: str, pods: chain.Pods) -> str:
-    """Which part's DaemonSet tells more of a node that lacks a pod; "" where none is missing. Where nothing was declared, the gate's own pod is the one."""
+    """The part whose DaemonSet shows why a node lacks a pod; "" if none is missing. Without a declaration it is the gate's own part."""
     return missing(gate, expected, pods)[0] or (ROLE_OF_GATE[gate] if ROLE_OF_GATE[gate] not in pods else "")
 
 
 def names_part(expected: str, part: str) -> bool:
-    """Whether a node is to have a pod of this part, be it switched off or not."""
+    """Whether a node should have a pod of this part, even if it is disabled."""
     return any(word.partition("=")[0] == part for word in expected.split())
 
 
 def judged(gate: str, node: NodeFacts, expected: str, pods: chain.Pods, verdict: chain.Verdict) -> chain.Verdict:
-    """The verdict, or where it would let a node pass without a pod that belongs there, that it waits for this pod."""
+    """The verdict. If it would let a node pass without a required pod, the verdict is that the node waits for this pod."""
     part, paused = missing(gate, expected, pods)
     if not part or not node.uid or not node.ready or verdict.state not in (chain.PASSED, chain.WAITING):
         return verdict
     if paused:
         link, noun = _LINKS[part]
         label = f"{_SWITCH}{_COMPONENTS[part]}={paused}"
-        next_step = f"let what has paused it finish (the driver manager or the MIG manager of this node), or remove the label {label}"
+        next_step = f"wait until the component that paused it has finished (the driver manager or the MIG manager of this node), or remove the label {label}"
         return chain.Verdict(
-            chain.WAITING, link, f"the node's label {label} keeps its {noun} away", next_step, brief=paused
+            chain.WAITING, link, f"the node's label {label} pauses its {noun}", next_step, brief=paused
         )
     if verdict.state == chain.WAITING and (verdict.grace or verdict.pod is None):
-        # It has a cause of its own.
+        # The verdict has another cause.
         return verdict
     return absent(part)
 
@@ -172,16 +172,16 @@ def absent(part: str) -> chain.Verdict:
 
 
 def switched_off(gate: str, node: NodeFacts) -> chain.Verdict | None:
-    """Somebody keeps away what the gate would prove, which is neither a failure nor a proof. None where nobody does."""
+    """The component that the gate judges is disabled, which is neither a failure nor a pass. None if it is not disabled."""
     for part in _CRUCIAL.get(gate, ()):
         switch = _SWITCH + _COMPONENTS[part]
         if switch in node.switched_off.split():
             link, noun = _LINKS[part]
-            next_step = f"nothing, if that is meant; else remove the label {switch} from the node"
+            next_step = f"none if this is intended; otherwise remove the label {switch} from the node"
             return chain.Verdict(
                 chain.WAITING,
                 link,
-                f"the node's label {switch}={_OFF} keeps its {noun} away",
+                f"the node's label {switch}={_OFF} disables its {noun}",
                 next_step,
                 brief=SWITCHED_OFF,
             )
@@ -189,7 +189,7 @@ def switched_off(gate: str, node: NodeFacts) -> chain.Verdict | None:
 
 
 def _as_meant(labels: c.Mapping[str, str], gpus: bool) -> Obj:
-    """A Node without what keeps single parts away, and with the label of what it has."""
+    """A Node without labels that disable single parts, and with the labels of its GPUs."""
     found = {key: value for key, value in labels.items() if not (key in _SWITCHES and value in terms.PAUSED)}
     return {"metadata": {"labels": found | ({names.PCI_LABELS[0]: "true"} if gpus else {})}}
 

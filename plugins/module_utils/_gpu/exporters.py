@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a node's DCGM exporter serves metrics: the gate `exporters`, which lies beside the chain and keeps no node from new pods."""
+"""Whether a node's DCGM exporter serves metrics: the gate `exporters`, which is not part of the chain and quarantines no node."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.chain import Expe
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import NodeFacts
 
 GATE = "exporters"
-#: What verdicts of this gate name in place of a link of the chain.
+#: The link that verdicts of this gate name.
 EXPORTER = "exporter"
 #: Init container in which the exporter waits for its node's driver.
 PROOF = "driver-proof"
 
 
 def held(node: NodeFacts, pods: Pods, expectation: Expectation, *, to_come: bool = False) -> Verdict | None:
-    """Why the node's exporter cannot start yet, where that is no fault of its own: the node's verdict at gate `driver`. None where it can, or has.
+    """The node's verdict at gate `driver`, if that is the reason why its exporter cannot start. None if the exporter can start, or has started.
 
-    to_come: the node is to have one.
+    to_come: the node should have one.
     """
     exporter = pods.get(parts.EXPORTER)
     if exporter is None:
@@ -28,24 +28,24 @@ def held(node: NodeFacts, pods: Pods, expectation: Expectation, *, to_come: bool
     if exporter.ready:
         return None
     proof = exporter.init(PROOF)
-    # Of a driver that somebody else proves, nothing is to be seen but that the exporter waits for it.
+    # If another deployment proves the driver, only the waiting exporter is observed.
     driver_known = not node.ready or parts.VALIDATOR in pods or parts.DRIVER in pods
     if not driver_known or (node.ready and proof is not None and proof.succeeded):
         return None
     verdict = chain.judge("driver", node, pods, expectation)
-    # A GPU on which no kernel runs is to be watched all the more.
+    # A GPU on which no CUDA kernel runs must still be monitored.
     return None if verdict.state == chain.PASSED or verdict.link == chain.CUDA else verdict
 
 
 def judge(pods: Pods) -> Verdict:
-    """Of a node that is to have an exporter which nothing holds."""
+    """The verdict on a node whose exporter does not wait for a driver."""
     exporter = pods.get(parts.EXPORTER)
     if exporter is None:
         return Verdict(
             chain.WAITING,
             EXPORTER,
             "no exporter pod is on the node",
-            "see the DaemonSet's node selector, tolerations and events",
+            "check the DaemonSet's node selector, tolerations and events",
             chain.GRACE,
         )
     if exporter.ready and not exporter.deleting:
@@ -58,7 +58,9 @@ def judge(pods: Pods) -> Verdict:
     proof = exporter.init(PROOF)
     if proof is not None and proof.state == "running":
         reason = f"the exporter waits in {PROOF} for this node's driver"
-        next_step = "see that the driver is proven on this node: /run/nvidia/validations/driver-ready names its boot"
+        next_step = (
+            "check that the driver passed validation on this node: /run/nvidia/validations/driver-ready names its boot"
+        )
         return Verdict(
             chain.WAITING, EXPORTER, reason, next_step, pod=exporter, container=PROOF, brief="waits for the driver"
         )
@@ -67,10 +69,12 @@ def judge(pods: Pods) -> Verdict:
         return Verdict(
             chain.WAITING,
             EXPORTER,
-            "the exporter runs and does not answer",
-            "see its log",
+            "the exporter is running and does not respond",
+            "check its log",
             pod=exporter,
             container=main,
-            brief="no answer yet",
+            brief="no response yet",
         )
-    return Verdict(chain.WAITING, EXPORTER, "the exporter starts", "see the pod's events", pod=exporter, container=main)
+    return Verdict(
+        chain.WAITING, EXPORTER, "the exporter is starting", "check the pod's events", pod=exporter, container=main
+    )

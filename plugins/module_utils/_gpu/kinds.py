@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values as Kubernetes, container registries and NVIDIA name things: what each may be. Pure."""
+"""Checks of values that follow the rules of Kubernetes, container registries and NVIDIA. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 _QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-# distribution/reference v0.6.0, regexp.go: domain, path, tag and digest. A first part counts as a host only with a dot or a port in it, or as localhost.
+# distribution/reference v0.6.0, regexp.go: domain, path, tag and digest. A first part is a host only if it has a dot or a port, or is localhost.
 _HOST = (
     r"(?:localhost(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?|[A-Za-z0-9][-A-Za-z0-9]*(?:\.[A-Za-z0-9][-A-Za-z0-9]*)+(?::[0-9]{1,5})?|"
     r"[A-Za-z0-9][-A-Za-z0-9]*:[0-9]{1,5})"
@@ -25,58 +25,56 @@ _REPOSITORY = rf"(?:{_HOST}/)?{_PART}(?:/{_PART})*"
 _TAG, _DIGEST = r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}", r"sha256:[0-9a-f]{64}"
 _UNITS = r"(?:ns|us|\u00b5s|ms|s|m|h)"
 
-#: RFC 1123, as Kubernetes has it: of Namespaces, and of most other objects.
+#: RFC 1123 as Kubernetes applies it: names of Namespaces, and of most other objects.
 namespace = values.matching(
-    re.compile(_LABEL), "no name of a namespace (lower case letters, digits and dashes, at most 63)", "hwaccel-gpu"
+    re.compile(_LABEL), "not a name of a namespace (lower case letters, digits and dashes, at most 63)", "hwaccel-gpu"
 )
 object_name = values.matching(
     re.compile(_SUBDOMAIN),
-    "no name of an object (lower case letters, digits, dashes and dots)",
+    "not a name of an object (lower case letters, digits, dashes and dots)",
     "mirror-credentials",
     253,
 )
 node_name = values.matching(
-    re.compile(_SUBDOMAIN), "no name of a node (lower case letters, digits, dashes and dots)", "gpu-node-1", 253
+    re.compile(_SUBDOMAIN), "not a name of a node (lower case letters, digits, dashes and dots)", "gpu-node-1", 253
 )
-label_key = values.matching(
-    re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no key of a label", "node.example.com/pool"
-)
+label_key = values.matching(re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "not a label key", "node.example.com/pool")
 label_value = values.matching(
     re.compile(rf"(?:{_QUALIFIED})?"),
-    "no value of a label (at most 63 letters, digits, dashes, dots and underscores)",
+    "not a label value (at most 63 letters, digits, dashes, dots and underscores)",
     "training",
 )
 resource_name = values.matching(
-    re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "no name of a resource", "rdma/hca_shared_devices_a"
+    re.compile(rf"(?:{_SUBDOMAIN}/)?{_QUALIFIED}"), "not a name of a resource", "rdma/hca_shared_devices_a"
 )
-#: Kubernetes since 1.30 takes more; shells and NVIDIA's programs do not.
+#: Kubernetes 1.30 and newer accept more; shells and NVIDIA's programs do not.
 environment_name = values.matching(
-    re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "no name of an environment variable", "NCCL_IB_GID_INDEX"
+    re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "not a name of an environment variable", "NCCL_IB_GID_INDEX"
 )
 image = values.matching(
     re.compile(rf"{_REPOSITORY}(?::{_TAG})?(?:@{_DIGEST})?"),
-    "no reference of an image",
+    "not an image reference",
     "registry.example.com/gpu/toolkit:v1.20.0",
     512,
 )
 repository = values.matching(
-    re.compile(_REPOSITORY), "no repository of images, which has neither scheme nor tag", "nvcr.io/nvidia/driver", 255
+    re.compile(_REPOSITORY), "not an image repository, which has neither scheme nor tag", "nvcr.io/nvidia/driver", 255
 )
-image_tag = values.matching(re.compile(_TAG), "no tag of an image", "595-6.8.0-134-generic-ubuntu24.04")
+image_tag = values.matching(re.compile(_TAG), "not an image tag", "595-6.8.0-134-generic-ubuntu24.04")
 web_address = values.matching(
-    re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a page", "https://docs.example.com/alerts"
+    re.compile(r"https?://[^\s/]+(/\S*)?"), "not the address of a page", "https://docs.example.com/alerts"
 )
-_absolute = values.matching(re.compile(r"/[^\x00-\x1f:]*"), "no absolute path", "/var/lib/kubelet", 4096)
+_absolute = values.matching(re.compile(r"/[^\x00-\x1f:]*"), "not an absolute path", "/var/lib/kubelet", 4096)
 _go_duration = values.matching(
     re.compile(rf"(?=.*[1-9])(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+){_UNITS})+"),
-    "no duration, which has a unit and is more than nothing",
+    "not a duration, which has a unit and is greater than 0",
     "60s, 5m or 1h",
 )
 _prometheus = re.compile(r"(?=.*[1-9])(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+s)?(\d+ms)?", re.ASCII)
-#: As Prometheus writes it: the largest unit first (prometheus/common v0.67, model/time.go, durationRE).
+#: The format of Prometheus: the largest unit first (prometheus/common v0.67, model/time.go, durationRE).
 prometheus_duration = values.matching(
     _prometheus,
-    "no duration of Prometheus, which has units, the largest first, and is more than nothing",
+    "not a duration of Prometheus, which has units, the largest first, and is greater than 0",
     "30s or 1h30m",
 )
 
@@ -87,14 +85,14 @@ def duration(value: t.Any, where: str) -> list[Fault]:
 
 
 def path(value: t.Any, where: str) -> list[Fault]:
-    """Of a hostPath, which Kubernetes refuses with a step upwards in it (kubernetes v1.36, validation.go, validatePathNoBacksteps)."""
+    """Path of a hostPath, in which Kubernetes refuses ".." (kubernetes v1.36, validation.go, validatePathNoBacksteps)."""
     if isinstance(value, str) and ".." in value.split("/"):
         return [
             Fault(
-                f"{values.shown(value)} has a step upwards in it",
+                f"{values.shown(value)} contains ..",
                 where,
-                "no pod may mount it",
-                "give the path without ..",
+                "Kubernetes refuses such a hostPath",
+                "set the path without ..",
             )
         ]
     return _absolute(value, where)
@@ -104,10 +102,10 @@ def selector(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, str):
         return [
             Fault(
-                f"{values.shown(value)} is no label selector",
+                f"{values.shown(value)} is not a label selector",
                 where,
                 "",
-                "write it as a text, as for kubectl -l: pool=training",
+                "write it as a string, as for kubectl -l: pool=training",
             )
         ]
     try:
@@ -118,54 +116,56 @@ def selector(value: t.Any, where: str) -> list[Fault]:
 
 
 def registry(value: t.Any, where: str) -> list[Fault]:
-    """What takes the place of a registry's host: a host, with a path or without."""
+    """Replacement of a registry's host: a host, optionally with a path."""
     written = str(value).strip() if values.scalar(value) else ""
     if "://" in written:
         why, next_step = (
-            "references of images have no scheme",
-            f"give {written.partition('://')[2].rpartition('@')[2].rstrip('/') or 'the host'} alone",
+            "image references have no scheme",
+            f"set {written.partition('://')[2].rpartition('@')[2].rstrip('/') or 'the host'} alone",
         )
     elif "@" in written:
         return [
             Fault(
-                "the registry has a user or password in it",
+                "the registry contains a user or password",
                 where,
-                "references of images are readable for all",
-                "name a pull secret instead",
+                "image references are readable for everyone",
+                "use a pull secret instead",
             )
         ]
     elif written.endswith("/"):
         why, next_step = (
             "a slash is put between it and the image",
-            f"give {written.rstrip('/') or 'mirror.example.com/gpu'}",
+            f"set {written.rstrip('/') or 'mirror.example.com/gpu'}",
         )
     elif re.fullmatch(rf"{_HOST}(?:/{_PART})*", written):
         return []
     elif re.fullmatch(_REPOSITORY, written):
-        why = "its first part has neither a dot nor a port, so that it is taken for a folder of docker.io"
-        next_step = "give a host, such as mirror.example.com/gpu"
+        why = "its first part has neither a dot nor a port, so that it would be a path on docker.io"
+        next_step = "set a host, such as mirror.example.com/gpu"
     else:
-        why, next_step = "", "give a host with a port and a path as needed, such as mirror.example.com:5000/gpu"
-    return [Fault(f"{values.shown(value)} is no registry", where, why, next_step)]
+        why, next_step = "", "set a host with a port and a path as needed, such as mirror.example.com:5000/gpu"
+    return [Fault(f"{values.shown(value)} is not a registry", where, why, next_step)]
 
 
 def driver_version(value: t.Any, where: str) -> list[Fault]:
-    """A version, or a branch. YAML takes an unquoted 580.10 for a number, of which 580.1 is left."""
+    """A version, or a branch. YAML reads an unquoted 580.10 as the number 580.1."""
     if isinstance(value, float):
         why = "without quotes YAML reads 580.10 as the number 580.1"
-        return [Fault(f"{value} is a number, and no version", where, why, f'write it in quotes, as "{value}0"')]
+        return [Fault(f"{value} is a number, not a version", where, why, f'write it in quotes, as "{value}0"')]
     written = str(value).strip() if values.scalar(value) else ""
     if driver_matrix.is_version(written):
         return []
     why = (
-        "which one that is would change from day to day" if written.casefold() in ("latest", "newest", "stable") else ""
+        "the version that it means would change over time"
+        if written.casefold() in ("latest", "newest", "stable")
+        else ""
     )
     return [
         Fault(
-            f"{values.shown(value)} is no driver version",
+            f"{values.shown(value)} is not a driver version",
             where,
             why,
-            f"give one such as {driver_matrix.DEFAULT_VERSION}, or a branch such as 595",
+            f"set one such as {driver_matrix.DEFAULT_VERSION}, or a branch such as 595",
         )
     ]
 
@@ -180,16 +180,18 @@ def kubernetes_version(value: t.Any, where: str) -> list[Fault]:
 
 
 def pattern(value: t.Any, where: str) -> list[Fault]:
-    """A regular expression of Go, which knows neither what follows nor what was found before."""
+    """A regular expression of Go, which supports neither lookarounds nor backreferences."""
     if not isinstance(value, str):
-        return [Fault(f"{values.shown(value)} is no regular expression", where, "", "give it as a text in quotes")]
+        return [
+            Fault(f"{values.shown(value)} is not a regular expression", where, "", "write it as a string in quotes")
+        ]
     if found := re.search(r"\(\?(=|!|<=|<!)", value):
         return [
             Fault(
                 "the regular expression cannot be used",
                 where,
-                f"Go's regular expressions have no {found[0]}…)",
-                "write it without",
+                f"Go's regular expressions do not support {found[0]}…)",
+                "write it without that",
             )
         ]
     try:

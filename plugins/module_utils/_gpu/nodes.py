@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes reduced to what GPU work needs of them, and summed up to classes.
+"""Nodes reduced to the properties that GPU workloads depend on, and summarized as classes.
 
 A Node as the API returns it is 10 to 50 KiB; `reduce_node` keeps about one, so that a fleet is read page by page
 in bounded memory.
@@ -26,7 +26,7 @@ _MIG = names.VENDOR + "mig-"
 
 @dataclasses.dataclass(frozen=True)
 class GpuFacts:
-    """What GPU feature discovery says, "" and 0 where it says nothing."""
+    """The labels of GPU feature discovery, "" and 0 if there are none."""
 
     product: str = ""
     count: int = 0
@@ -45,15 +45,15 @@ class GpuFacts:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFacts:
-    """One node. Kernel and OS are nodeInfo's, because NFD's labels lag and flap; NFD's kernel is kept to be compared."""
+    """One node. Kernel and OS are nodeInfo's, because NFD's labels lag behind and can disappear; NFD's kernel is kept for comparison."""
 
     name: str
-    #: "" where a pool names the node and the cluster has none of that name.
+    #: "" if a pool names the node and the cluster does not have it.
     uid: str = ""
     kernel: str = ""
     nfd_kernel: str = ""
-    #: Any label of NFD is there.
-    nfd_labelled: bool = False
+    #: The node has a label of NFD.
+    nfd_labeled: bool = False
     os_id: str = ""
     os_version: str = ""
     os_image: str = ""
@@ -62,17 +62,17 @@ class NodeFacts:
     runtime_version: str = ""
     boot_id: str = ""
     ready: bool = False
-    #: Why the kubelet is not Ready, "" where it is.
+    #: Why the kubelet is not Ready, "" if it is.
     not_ready: str = ""
-    #: When the kubelet became Ready, or ceased to be, as the server writes times.
+    #: When the kubelet became Ready or NotReady, in the server's format.
     ready_changed: str = ""
     unschedulable: bool = False
     gpu_present: bool = False
     tegra: bool = False
-    #: False where somebody opted the node out (`operands=false`).
+    #: False if the node is opted out (`operands=false`).
     managed: bool = True
-    #: Version of the driver that the host brought, "unknown" where only its presence is known, "pre-installed" where a driver manager has met
-    #: it and keeps ours away, "" for none.
+    #: Version of the driver that is installed on the host, "unknown" if only its presence is known, "pre-installed" if a driver manager detected
+    #: it and prevents this collection's driver, "" for none.
     host_driver: str = ""
     driver_version: str = ""
     plugin_config: str = ""
@@ -82,18 +82,18 @@ class NodeFacts:
     allocatable: tuple[tuple[str, int], ...] = ()
     taints: tuple[tuple[str, str, str], ...] = ()
     quarantined: bool = False
-    #: Each switch of the driver's clients says something.
+    #: The label of each of the driver's clients has a value.
     switched: bool = False
-    #: Switches by which somebody keeps clients of the driver away, with blanks between them.
+    #: Labels that disable clients of the driver, separated by blanks.
     switched_off: str = ""
-    #: No machine stands behind it.
+    #: The node is simulated and has no machine.
     simulated: bool = False
-    #: What the last validation has left on the node, as it is written there.
+    #: The annotation of the last validation, unparsed.
     proof: str = ""
 
 
 def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> NodeFacts:
-    """The facts of one Node; odd or missing fields give empty facts, never an error. renamed: resource names that plugin configurations give."""
+    """The facts of one Node; unexpected or missing fields give empty facts, never an error. renamed: resource names from plugin configurations."""
     metadata, spec, status = _map(node.get("metadata")), _map(node.get("spec")), _map(node.get("status"))
     labels: Labels = _map(metadata.get("labels"))
     info = _map(status.get("nodeInfo"))
@@ -111,7 +111,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         uid=str(metadata.get("uid") or ""),
         kernel=_same(kernel),
         nfd_kernel=_same(labels.get(names.KERNEL_LABEL, "")),
-        nfd_labelled=any(label.startswith(names.NFD) for label in labels),
+        nfd_labeled=any(label.startswith(names.NFD) for label in labels),
         os_id=_same(os_id or labels.get(names.OS_ID_LABEL, "")),
         os_version=_same(os_version or labels.get(names.OS_VERSION_LABEL, "")),
         os_image=_same(os_image),
@@ -123,7 +123,7 @@ def reduce_node(node: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) ->
         not_ready=not_ready,
         ready_changed=ready_changed,
         unschedulable=bool(spec.get("unschedulable")),
-        gpu_present=tegra or _labelled(labels) or any(count for _name, count in allocatable),
+        gpu_present=tegra or _labeled(labels) or any(count for _name, count in allocatable),
         tegra=tegra,
         managed=labels.get(names.OPERANDS_LABEL) != "false",
         host_driver=_same(_host_driver(labels, tegra)),
@@ -146,8 +146,8 @@ def _tegra(labels: Labels, kernel: str) -> bool:
     return labels.get(names.INTEGRATED_LABEL) == "true" or vendor or kernel.endswith("-tegra")
 
 
-def _labelled(labels: Labels) -> bool:
-    """By whoever has found a GPU on the node."""
+def _labeled(labels: Labels) -> bool:
+    """Whether any label shows a GPU on the node."""
     return any(labels.get(label) == "true" for label in (*names.PCI_LABELS, names.GPU_PRESENT_LABEL))
 
 
@@ -242,7 +242,7 @@ class ClassSum:
         self._counts: dict[tuple[t.Any, ...], list[int]] = {}
 
     def add(self, facts: NodeFacts, pool: str, *, assumed: bool = False) -> None:
-        """assumed: the pool is declared with GPUs, and no label has shown one yet."""
+        """assumed: the pool declares GPUs, and no label shows one yet."""
         shared = (getattr(facts, field) for field in self.FIELDS)
         key = (
             pool,
@@ -258,7 +258,7 @@ class ClassSum:
         sums[2] += facts.unschedulable
 
     def rows(self) -> list[dict[str, t.Any]]:
-        """Sorted rows of the shape that `node_info` returns as `classes`."""
+        """Sorted rows in the format that `node_info` returns as `classes`."""
         header = (
             "pool",
             *self.FIELDS,

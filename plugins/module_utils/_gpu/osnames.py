@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 
-#: Pretty name of os-release (what the kubelet reports) to ID; the first that fits counts, so the special ones come first.
+#: Pretty name of os-release (what the kubelet reports) to ID; the first match counts, so the more specific ones come first.
 _IDS: tuple[tuple[str, str], ...] = (
     (r"Red Hat Enterprise Linux CoreOS", "rhcos"),
     (r"Fedora CoreOS|Fedora Linux|Fedora", "fedora"),
@@ -42,7 +42,7 @@ _PARTS = {"ubuntu": 2, "debian": 1, "amzn": 1, "fedora": 1, "centos": 1}
 
 @functools.lru_cache(maxsize=1024)
 def os_of_image(os_image: str) -> tuple[str, str]:
-    """("ubuntu", "24.04") of "Ubuntu 24.04.1 LTS"; ("", "") for a system that is not known."""
+    """("ubuntu", "24.04") of "Ubuntu 24.04.1 LTS"; ("", "") for an unknown system."""
     os_id = next((os_id for pattern, os_id in _PATTERNS if pattern.match(os_image)), "")
     if not os_id:
         return "", ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a DaemonSet takes: pools, GPUs and switches as node selector terms.
+"""Which nodes a DaemonSet selects: pools, GPUs and component labels as node selector terms.
 
 A term holds requirements that must all be met, one term of several is enough.
 """
@@ -21,14 +21,14 @@ Term = tuple[Requirement, ...]
 
 HOSTNAME = "kubernetes.io/hostname"
 ARCHITECTURE = "kubernetes.io/arch"
-#: Values of a switch that keep a component away; a missing label lets it run.
+#: Values of a label that disable a component. Without the label it runs.
 PAUSED = ("false", "paused-for-driver-upgrade", "paused-for-mig-change")
-#: More terms than this in one affinity are a sign of selectors that should be simpler.
+#: More terms than this in one affinity show that the selectors should be simpler.
 MOST_TERMS = 64
 
 
 class TooManyTerms(ValueError):
-    """The pools' selectors multiply into an affinity that nobody can read."""
+    """The pools' selectors combine into an affinity with too many terms to be readable."""
 
 
 def need(key: str, operator: str, *values: str) -> Requirement:
@@ -36,7 +36,7 @@ def need(key: str, operator: str, *values: str) -> Requirement:
 
 
 def switch(component: str, *more: str) -> Requirement:
-    """The GPU Operator's switch of one component; more: further values that keep it away."""
+    """The requirement that the GPU Operator's label does not disable a component; more: additional values that disable it."""
     return need(f"{names.VENDOR}gpu.deploy.{component}", "NotIn", *PAUSED, *more)
 
 
@@ -44,7 +44,7 @@ OPERANDS = need(names.OPERANDS_LABEL, "NotIn", "false")
 
 
 def gpu_present(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
-    """Terms for "has a GPU". Our own NFD writes one form of the PCI label, another's may write any; integrated: Tegra, on no PCI bus."""
+    """Terms for "has a GPU". The collection's NFD writes one form of the PCI label, another NFD may write any; integrated: Tegra, not on a PCI bus."""
     labels = names.PCI_LABELS if foreign_nfd else names.PCI_LABELS[:1]
     terms: list[Term] = [(need(label, "In", "true"),) for label in labels]
     if integrated:
@@ -56,7 +56,7 @@ def gpu_present(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
 
 
 def gpu_nodes(*, foreign_nfd: bool, integrated: bool = True) -> list[Term]:
-    """Terms for "has a GPU, and nobody has opted it out"."""
+    """Terms for "has a GPU, and is not opted out"."""
     return both(gpu_present(foreign_nfd=foreign_nfd, integrated=integrated), [(OPERANDS,)])
 
 
@@ -82,7 +82,7 @@ def outside(pools: c.Iterable[Pool]) -> list[Term]:
 
 
 def of_pool(name: str, pools: c.Sequence[Pool]) -> list[Term]:
-    """Terms for a pool by name: a declared one by its selector, the pool of the rest as outside all others."""
+    """Terms for a pool by name: a declared pool by its selector, the default pool as outside of all others."""
     declared = next((pool for pool in pools if pool.name == name), None)
     if declared is not None and (declared.selector or declared.nodes):
         return pool_terms(declared)
@@ -90,7 +90,7 @@ def of_pool(name: str, pools: c.Sequence[Pool]) -> list[Term]:
 
 
 def both(one: c.Sequence[Term], other: c.Sequence[Term]) -> list[Term]:
-    """Terms that hold where one of each holds."""
+    """Terms that match if one term of each list matches."""
     joined = [_merged(left + right) for left, right in itertools.product(one, other)]
     if len(joined) > MOST_TERMS:
         raise TooManyTerms(f"{len(joined)} combinations")
@@ -98,7 +98,7 @@ def both(one: c.Sequence[Term], other: c.Sequence[Term]) -> list[Term]:
 
 
 def affinity(terms: c.Sequence[Term]) -> dict[str, t.Any]:
-    """`nodeAffinity` of terms; none where they ask for nothing."""
+    """`nodeAffinity` of terms; none if they require nothing."""
     stated = [{"matchExpressions": list(term)} for term in terms if term]
     if len(stated) < len(terms):
         return {}
@@ -106,7 +106,7 @@ def affinity(terms: c.Sequence[Term]) -> dict[str, t.Any]:
 
 
 def place(manifest: dict[str, t.Any], terms: c.Sequence[Term]) -> None:
-    """Lay the terms over a workload's node affinity; its pod affinities stay."""
+    """Sets the terms as a workload's node affinity. Its pod affinities are kept."""
     spec = manifest["spec"]["template"]["spec"]
     node_affinity = affinity(terms)
     if node_affinity:
@@ -114,7 +114,7 @@ def place(manifest: dict[str, t.Any], terms: c.Sequence[Term]) -> None:
 
 
 def nfd_value(kernel: str) -> str:
-    """A kernel's name as NFD writes it into a label: what is not legal becomes "_", and "-_." at both ends are cut off."""
+    """A kernel's name as NFD writes it into a label: invalid characters become "_", and "-_." at both ends are removed."""
     return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
 
 
@@ -123,7 +123,7 @@ def _requirement(one: selectors.Requirement) -> Requirement:
 
 
 def negated(requirement: Requirement) -> Requirement:
-    """The requirement that exactly the other nodes meet."""
+    """The requirement that matches exactly the other nodes."""
     opposite = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExist": "Exists"}[
         requirement["operator"]
     ]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods reduced to what a gate reads of them: their part in the chain, and where each container stands.
+"""Pods reduced to what a gate reads: their part in the chain, and the state of each container.
 
-Read from container statuses, never from the column that kubectl prints (after a reboot that says `Unknown`).
+Read from container statuses, never from the status that kubectl prints (which is `Unknown` after a reboot).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ VALIDATOR, DRIVER, TOOLKIT, PLUGIN, OTHER = "validator", "driver", "toolkit", "p
 NFD_WORKER, NFD_MASTER, NFD_GC = "nfd-worker", "nfd-master", "nfd-gc"
 #: DCGM's exporter of metrics.
 EXPORTER = "exporter"
-#: GPU feature discovery, which labels nodes with what their GPUs are.
+#: GPU feature discovery, which labels nodes with the properties of their GPUs.
 DISCOVERY = "gpu-feature-discovery"
 
 #: Steps of the validator, in order, by the names that the GPU Operator gives its init containers.
 DRIVER_STEP, TOOLKIT_STEP, CUDA_STEP = "driver-validation", "toolkit-validation", "cuda-validation"
-#: By the repository's basename, whatever mirror, tag or digest an image has. Red Hat's NFD is `ose-node-feature-discovery-rhel9`.
+#: Images by the basename of their repository, regardless of mirror, tag or digest. Red Hat's NFD is `ose-node-feature-discovery-rhel9`.
 NFD_IMAGE = re.compile(r"node-feature-discovery|^nfd-(master|worker|gc|topology-updater)$")
 _BY_IMAGE = (
     (re.compile(r"^(k8s|nvidia|nvidia-gpu)-device-plugin$"), PLUGIN),
@@ -35,21 +35,21 @@ _BY_IMAGE = (
     (re.compile(r"^dcgm-exporter$"), EXPORTER),
     (re.compile(r"^(vgpu-guest-driver$|nvidia-(gpu-)?driver|nvidia-gpu-driver-container)"), DRIVER),
 )
-#: Images that install a driver and end: GKE's DaemonSets run them as init containers before a pause container, or before the device plugin
+#: Images that install a driver and exit: GKE's DaemonSets run them as init containers before a pause container, or before the device plugin
 #: (GoogleCloudPlatform/container-engine-accelerators 068b15a, nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml).
 INSTALLER_IMAGE = re.compile(r"^(cos|gke)-nvidia-installer|^(nvidia|gpu)-driver-installer")
-#: Programs that live in the device plugin's image and are none.
+#: Programs in the device plugin's image that are not device plugins.
 _NOT_PLUGIN = re.compile(r"config-manager|mps-control-daemon")
 _LONGEST_MESSAGE = 400
-#: What the kubelet says while it waits before it starts a crashed container again (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff).
+#: The kubelet's message while it waits before it restarts a crashed container (pkg/kubelet/kuberuntime/kuberuntime_manager.go, doBackOff).
 _BACK_OFF = re.compile(r"back-off (?:(\d+)m)?(\d+)s restarting failed container")
-#: The year in which a run began that could not be started.
+#: The year of startedAt of a container that could not be started.
 _NEVER_STARTED = 1970
 
 
 @dataclasses.dataclass(frozen=True)
 class ContainerFacts:
-    """state: waiting, running or terminated ("" where the kubelet has said nothing yet)."""
+    """state: waiting, running or terminated ("" if the kubelet has not reported it yet)."""
 
     name: str
     state: str = ""
@@ -58,16 +58,16 @@ class ContainerFacts:
     exit_code: int = 0
     restarts: int = 0
     ready: bool = False
-    #: Its startup probe has passed, or it has none.
+    #: Whether its startup probe has passed, or it has none.
     started: bool = False
-    #: How the run before ended, where there was one.
+    #: How the previous run ended, if there was one.
     last_exit: int | None = None
     last_reason: str = ""
-    #: When the last run that has ended did so, as the kubelet writes times. (Of one that could not be started, startedAt is 1970.)
+    #: When the last completed run ended, in the kubelet's format. (If it could not be started, startedAt is 1970.)
     ended: str = ""
-    #: Seconds that this run took, where it ended badly and both times are known; else 0.
+    #: Seconds that this run took, if it failed and both times are known; else 0.
     lasted: float = 0.0
-    #: Seconds that the kubelet says it waits before it starts the container again, 0 where it does not.
+    #: Seconds of the kubelet's back-off before it restarts the container, 0 if there is none.
     back_off: int = 0
 
     @property
@@ -87,21 +87,21 @@ class PodFacts:
     reason: str = ""
     message: str = ""
     ready: bool = False
-    #: When that last changed, as the kubelet writes times.
+    #: When that last changed, in the kubelet's format.
     ready_changed: str = ""
     deleting: bool = False
-    #: Why the scheduler has no place for it, "" where it has one.
+    #: Why the scheduler cannot place it, "" if it could.
     unschedulable: str = ""
-    #: False where the kubelet says that the sandbox (network, runtime handler) does not exist.
+    #: False if the kubelet reports that the pod sandbox (network, runtime handler) does not exist.
     sandbox: bool = True
     inits: tuple[ContainerFacts, ...] = ()
     containers: tuple[ContainerFacts, ...] = ()
     #: Image of the first container: the version that runs.
     image: str = ""
     owner: str = ""
-    #: Made by this collection, as its label says.
+    #: Whether this collection created it, according to its label.
     ours: bool = False
-    #: The driver that our label says it is: a precompiled image's tag names the branch only.
+    #: The driver version from the collection's label, because the tag of a precompiled image only has the branch.
     driver_version: str = ""
 
     def init(self, name: str) -> ContainerFacts | None:
@@ -109,16 +109,16 @@ class PodFacts:
 
     @property
     def preference(self) -> tuple[bool, str]:
-        """Of two pods with the same part on one node, the greater counts: one that stays before one that leaves, then the younger."""
+        """Of two pods with the same part on one node, the greater one counts: a running one before a terminating one, then the newer one."""
         return not self.deleting, self.created
 
 
-#: By their part.
+#: Pods by their part.
 Pods = c.Mapping[str, PodFacts]
 
 
 def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
-    """The facts of one Pod; odd or missing fields give empty facts, never an error."""
+    """The facts of one Pod; unexpected or missing fields give empty facts, never an error."""
     metadata, spec, status = _map(pod.get("metadata")), _map(pod.get("spec")), _map(pod.get("status"))
     conditions = {str(item.get("type")): item for item in _dicts(status.get("conditions"))}
     scheduled = conditions.get("PodScheduled", {})
@@ -150,9 +150,9 @@ def reduce_pod(pod: c.Mapping[str, t.Any]) -> PodFacts:
 
 
 def role_of(pod: c.Mapping[str, t.Any]) -> str:
-    """The part in the chain of a pod, or of a DaemonSet's template, by the programs that it runs: another deployer's are read as well as ours.
+    """The part in the chain of a pod, or of a DaemonSet's template, by the programs that it runs. This works for other deployments as well.
 
-    Whether a pod is that part for good is `stays`: the GPU Operator runs steps of its validator a second time in pods of their own.
+    `stays` tells whether the pod is permanent, because the GPU Operator runs steps of its validator a second time in separate pods.
     """
     spec = _map(pod.get("spec"))
     for container in _dicts(spec.get("containers")):
@@ -161,18 +161,18 @@ def role_of(pod: c.Mapping[str, t.Any]) -> str:
     inits = _dicts(spec.get("initContainers"))
     if any(INSTALLER_IMAGE.search(image_base(str(item.get("image") or ""))) for item in inits):
         return DRIVER
-    # Not before the images: NVIDIA's toolkit pod validates the driver in an init container of the same name.
+    # Images are checked first, because NVIDIA's toolkit pod validates the driver in an init container of the same name.
     return VALIDATOR if {item.get("name") for item in inits} & {DRIVER_STEP, CUDA_STEP} else OTHER
 
 
 def program_of(container: c.Mapping[str, t.Any], owner: str = "") -> str:
-    """The part that one container plays. owner: name of the workload, where it is known."""
+    """The part of one container. owner: name of the workload, if it is known."""
     image, name = str(container.get("image") or ""), str(container.get("name") or "")
     base = image_base(image)
     words = " ".join(str(word) for field in ("command", "args") for word in container.get(field) or ())
     if NFD_IMAGE.search(base):
         return next((program for program in (NFD_WORKER, NFD_MASTER, NFD_GC) if program in f"{words} {base}"), OTHER)
-    # "driver" alone is what half of all storage drivers are called.
+    # Many storage drivers have an image named "driver", so "nvidia" must occur as well.
     if base == "driver":
         return DRIVER if "nvidia" in f"{image} {owner} {name} {words}".lower() else OTHER
     part = (
@@ -190,15 +190,15 @@ def program_of(container: c.Mapping[str, t.Any], owner: str = "") -> str:
 
 def _part(pod: c.Mapping[str, t.Any]) -> str:
     part = role_of(pod)
-    # These run once for the cluster, by a Deployment.
+    # These parts run in a Deployment, not on each node.
     return part if part in (NFD_MASTER, NFD_GC) or stays(pod) else OTHER
 
 
 def stays(pod: c.Mapping[str, t.Any]) -> bool:
-    """Whether it is one of a node's agents, which a DaemonSet keeps there. Bare pods, those of Jobs and all that have completed only came to do something.
+    """Whether it is a permanent pod of a DaemonSet. Pods without a controller, pods of Jobs and completed pods only perform a task.
 
-    `nvidia-cuda-validator-*` are such: made by the running validator, owned by the ClusterPolicy, Completed until the validator's next run, and alike in
-    all else (NVIDIA/gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runWorkload). A DaemonSet's pod that has completed is replaced
+    `nvidia-cuda-validator-*` are of that kind: created by the running validator, owned by the ClusterPolicy, Completed until the validator's next run,
+    and equal in all other respects (NVIDIA/gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runWorkload). A DaemonSet's pod that has completed is replaced
     (Kubernetes 1.36, pkg/controller/daemon/daemon_controller.go 891).
     """
     owner = _controller(pod)
@@ -220,13 +220,13 @@ def image_tag(image: str) -> str:
 
 
 def image_kernel(image: str) -> str:
-    """The kernel of a precompiled driver, whose tag is BRANCH-KERNEL-OS; "" of an image that builds for any."""
+    """The kernel of a precompiled driver, whose tag is BRANCH-KERNEL-OS; "" for an image that builds for any kernel."""
     branch, *rest = image_tag(image).split("-")
     return "-".join(rest[:-1]) if branch.isdigit() else ""
 
 
 def _statuses(specs: t.Any, statuses: t.Any) -> tuple[ContainerFacts, ...]:
-    """In the order of the spec, because the kubelet's statuses can be incomplete."""
+    """Containers in the order of the spec, because the kubelet's statuses can be incomplete."""
     by_name = {str(item.get("name")): item for item in _dicts(statuses)}
     return tuple(
         _container(str(item.get("name") or ""), by_name.get(str(item.get("name")), {})) for item in _dicts(specs)
@@ -238,7 +238,7 @@ def _container(name: str, status: dict[str, t.Any]) -> ContainerFacts:
     kind = next((kind for kind in ("running", "terminated", "waiting") if kind in state), "")
     detail = _map(state.get(kind))
     last = _map(_map(status.get("lastState")).get("terminated"))
-    # While it is backing off, the kubelet says no more than that; why it could not start stands with the run before.
+    # During a back-off the kubelet reports only that. The reason is in the state of the previous run.
     ended = detail if kind == "terminated" else last
     message = last.get("message") if detail.get("reason") == "CrashLoopBackOff" else detail.get("message")
     return ContainerFacts(
@@ -272,7 +272,7 @@ def _seconds(run: c.Mapping[str, t.Any]) -> float:
 
 
 def _desired_node(spec: c.Mapping[str, t.Any]) -> str:
-    """The node for which the DaemonSet controller made a pod that the scheduler has not placed yet."""
+    """The node for which the DaemonSet controller created a pod that is not scheduled yet."""
     affinity = _map(
         _map(_map(spec.get("affinity")).get("nodeAffinity")).get("requiredDuringSchedulingIgnoredDuringExecution")
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pools: declared in the inventory, or found."""
+"""Pools: declared in the inventory, or discovered."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 
-#: Where nodes outside every declared pool belong: with GPUs, and without.
+#: Pools of nodes outside of every declared pool: with GPUs, and without.
 DEFAULT, CPU = "default", "cpu"
 PROVIDERS = ("hwaccel", "host", "none", "existing")
 SOURCES = ("precompiled", "build")
-#: At most this many nodes are named in one fault; the rest are counted.
+#: Maximum number of nodes named in one error. The others are counted.
 _NAMED = 5
 
 #: The driver's own limit: open-gpu-kernel-modules, src/common/sdk/nvidia/inc/nvlimits.h, NV_MAX_DEVICES.
 MOST_GPUS = 32
-#: MiB. Below, GiB were meant: the smallest GPU of the oldest architecture that a driver still knows has 1 GiB. Above, bytes or KiB were.
+#: Range in MiB. A smaller value must be in GiB, because the smallest GPU that a driver still supports has 1 GiB. A larger one is in bytes or KiB.
 _LEAST_MEMORY, _MOST_MEMORY = 1000, 4 * 1024 * 1024
 
 
 @dataclasses.dataclass(frozen=True)
 class PoolGpu:
-    """ecc, mig: whether these modes are enabled, None where the pool does not say."""
+    """ecc, mig: whether these modes are enabled, None if the pool does not declare it."""
 
     product: str = ""
     count: int = 0
@@ -41,7 +41,7 @@ class PoolGpu:
 
 @dataclasses.dataclass(frozen=True)
 class PoolDriver:
-    """Empty fields are the role's defaults."""
+    """Empty fields mean the role's defaults."""
 
     provider: str = ""
     version: str = ""
@@ -50,9 +50,9 @@ class PoolDriver:
 
 @dataclasses.dataclass(frozen=True)
 class PoolInterconnect:
-    """transport: how the name of NCCL's network has to begin. min_bandwidth: in GB/s, 0 where it is not judged.
+    """transport: prefix of the name of NCCL's network. min_bandwidth: in GB/s, 0 if it is not judged.
 
-    resources, environment, annotations: what a pod needs to have it, beside its GPUs.
+    resources, environment, annotations: what a pod needs to use it, in addition to GPUs.
     """
 
     transport: str = "IB"
@@ -72,18 +72,18 @@ class Pool:
     plugin_config: str = ""
     declared: bool = True
     interconnect: PoolInterconnect | None = None
-    #: Whether a selector that matches no node is right, as in a pool that grows and shrinks.
+    #: Whether a selector may match no node, as in a pool that grows and shrinks.
     may_be_empty: bool = False
 
 
 def parse_pools(declared: t.Any, variable: str = "pools") -> tuple[Pool, ...]:
-    """`hwaccel_pools` as pools. variable: what it is called where it was written. Raises ManyFaults with everything that is wrong in it."""
+    """`hwaccel_pools` as pools. variable: its name in messages. Raises ManyFaults with all of its errors."""
     if declared in (None, "", [], ()):
         return ()
     if not isinstance(declared, (list, tuple)):
         what, next_step = (
-            f"{values.shown(declared)} is no list of pools",
-            "give a list of pools, each with a name and a selector or nodes: - name: training",
+            f"{values.shown(declared)} is not a list of pools",
+            "set a list of pools, each with a name and a selector or nodes: - name: training",
         )
         raise ManyFaults([Fault(what, variable, "", next_step)])
     faults: list[Fault] = []
@@ -91,9 +91,7 @@ def parse_pools(declared: t.Any, variable: str = "pools") -> tuple[Pool, ...]:
     seen: set[str] = set()
     for pool in pools:
         if pool is not None and pool.name in seen:
-            faults.append(
-                Fault(f"pool {pool.name} is declared twice", variable, "", "give each pool a name of its own")
-            )
+            faults.append(Fault(f"pool {pool.name} is declared twice", variable, "", "set a unique name for each pool"))
         elif pool is not None:
             seen.add(pool.name)
     if faults:
@@ -102,7 +100,7 @@ def parse_pools(declared: t.Any, variable: str = "pools") -> tuple[Pool, ...]:
 
 
 class Assigner:
-    """Gives each node its pool while nodes are read; `faults` is complete after the last one."""
+    """Assigns each node its pool while nodes are read. `faults` is complete after the last one."""
 
     def __init__(self, pools: c.Iterable[Pool]) -> None:
         self.pools = tuple(pools)
@@ -113,7 +111,7 @@ class Assigner:
         self._by_name = {pool.name: pool for pool in self.pools}
 
     def pool_of(self, facts: NodeFacts, labels: c.Mapping[str, str]) -> Pool:
-        """labels: all labels of the node, because a selector may ask for any."""
+        """labels: all labels of the node, because a selector may match any."""
         if facts.name in self._named:
             self._met.add(facts.name)
         hits = [
@@ -129,13 +127,13 @@ class Assigner:
         return self._by_name.get(name) or Pool(name, declared=False)
 
     def faults(self, *, complete: bool = True) -> list[Fault]:
-        """complete: every node of the cluster was seen, so that a name not met is unknown."""
+        """complete: every node of the cluster was read, so that a name that did not occur is unknown."""
         found = [
             Fault(
                 f"pools {' and '.join(pools)} overlap",
                 "pools",
-                f"both hold {some(nodes, _NAMED)}",
-                "make their selectors or names exclude each other",
+                f"both contain {some(nodes, _NAMED)}",
+                "change their selectors or nodes so that they do not overlap",
             )
             for pools, nodes in sorted(self._overlaps.items())
         ]
@@ -149,31 +147,33 @@ class Assigner:
 
 
 def assumed(facts: NodeFacts, pool: Pool) -> bool:
-    """GPUs are declared for this node, and nothing on it has shown them yet."""
+    """Whether GPUs are declared for this node, and nothing on it shows them yet."""
     return pool.gpu is not None and not facts.gpu_present
 
 
 def _pool(entry: t.Any, where: str, faults: list[Fault]) -> Pool | None:
     if not isinstance(entry, dict):
         faults.append(
-            Fault(f"{values.shown(entry)} is no pool", where, "", "give a dictionary with name, and selector or nodes")
+            Fault(
+                f"{values.shown(entry)} is not a pool", where, "", "set a dictionary with name, and selector or nodes"
+            )
         )
         return None
     name = "" if values.unset(entry.get("name")) or not values.scalar(entry["name"]) else str(entry["name"]).strip()
-    # A key that is there and empty counts as unset.
+    # A key with an empty value counts as unset.
     entry = {key: value for key, value in entry.items() if not values.unset(value) and value not in ({}, [])}
     wrong = _CHECK(entry, where) + _conflicts(entry, where)
     if "name" not in entry:
-        wrong.append(Fault("a pool has no name", where, "", "give it one"))
+        wrong.append(Fault("a pool has no name", where, "", "set its name"))
     if not {"selector", "nodes"} & entry.keys() and name not in (DEFAULT, CPU):
-        wrong.append(Fault("a pool selects nothing", where, "neither selector nor nodes is given", "give one of them"))
+        wrong.append(Fault("a pool selects nothing", where, "neither selector nor nodes is given", "set one of them"))
     wrong = [dataclasses.replace(fault, where=f"{fault.where}, pool {name}") if name else fault for fault in wrong]
     faults += wrong
     return None if wrong else _checked(name, entry)
 
 
 def _checked(name: str, entry: c.Mapping[str, t.Any]) -> Pool:
-    """A pool of an entry in which nothing is wrong. Answers of surveys are texts, an empty one counts as unset."""
+    """A pool from a valid entry. Answers of surveys are strings, and an empty one counts as unset."""
     driver = {key: str(value or "") for key, value in entry.get("driver", {}).items()}
     gpu = {key: value for key, value in entry.get("gpu", {}).items() if not values.unset(value)}
     known = PoolGpu(
@@ -210,10 +210,10 @@ def _mode(value: t.Any) -> bool | None:
 
 
 def _true_or_false(value: t.Any, where: str) -> list[Fault]:
-    """Nothing else that Ansible takes for a truth: 1 may be meant as a number of instances."""
+    """Other values that Ansible accepts as Booleans are refused, because 1 may be meant as a number of instances."""
     if str(value).casefold() in ("true", "false"):
         return []
-    return [Fault(f"{values.shown(value)} is neither true nor false", where, "", "give true, or false")]
+    return [Fault(f"{values.shown(value)} is neither true nor false", where, "", "set true or false")]
 
 
 def _memory(value: t.Any, where: str) -> list[Fault]:
@@ -221,23 +221,23 @@ def _memory(value: t.Any, where: str) -> list[Fault]:
     if found is not None and 0 < found < _LEAST_MEMORY:
         return [
             Fault(
-                f"{values.shown(value)} MiB are the memory of no GPU",
+                f"{values.shown(value)} MiB is not the memory of any GPU",
                 where,
                 "it looks like GiB",
-                f"give MiB, such as {round(found * 1024)}",
+                f"set MiB, such as {round(found * 1024)}",
             )
         ]
     return values.number(0, _MOST_MEMORY, whole=True)(value, where)
 
 
 def _conflicts(entry: c.Mapping[str, t.Any], where: str) -> list[Fault]:
-    """What is right by itself and not together."""
+    """Errors of values that are valid alone but not together."""
     given = entry.get("driver")
     driver = given if isinstance(given, dict) else {}
     provider = driver.get("provider")
     if provider not in PROVIDERS or provider == "hwaccel":
         return []
-    why, next_step = "it is chosen for drivers of provider hwaccel alone", "leave one out"
+    why, next_step = "it only applies to drivers of provider hwaccel", "remove one of them"
     return [
         Fault(f"driver.{key} and provider {provider} contradict each other", f"{where}.driver", why, next_step)
         for key in ("version", "source")
@@ -259,14 +259,14 @@ DRIVER_CHECKS: dict[str, values.Check] = {
 }
 INTERCONNECT_CHECKS: dict[str, values.Check] = {
     "transport": values.text,
-    "min_bandwidth": values.number(0, what="no bandwidth", next_step="give GB/s, 0 where it is not to be judged"),
+    "min_bandwidth": values.number(0, what="not a bandwidth", next_step="set GB/s, or 0 to skip this check"),
     "resources": values.mapping(
         values.number(0, whole=True), "names of resources with their numbers", kinds.resource_name
     ),
     "environment": values.mapping(values.text, key=kinds.environment_name),
     "annotations": values.mapping(values.text, key=kinds.label_key),
 }
-#: What may be written for a pool. `machines` is taken out before: objects/fleet.py reads it where no cluster is asked.
+#: Valid keys of a pool. `machines` is removed before: objects/fleet.py reads it if no cluster is queried.
 CHECKS: dict[str, values.Check] = {
     "name": values.text,
     "selector": kinds.selector,

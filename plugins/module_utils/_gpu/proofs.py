@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proofs that a pod has computed on a node: what they are valid for, how they are written down, and how a pod's log becomes one. Pure."""
+"""Proofs that a pod ran a computation on a node: what they are valid for, their format, and how they are read from a pod's log. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.nodes import Node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool, PoolGpu
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical, digest
 
-#: What the CUDA sample vectorAdd ends with (NVIDIA/cuda-samples, Samples/0_Introduction/vectorAdd/vectorAdd.cu).
+#: The last line of the CUDA sample vectorAdd (NVIDIA/cuda-samples, Samples/0_Introduction/vectorAdd/vectorAdd.cu).
 COMPUTED = re.compile(r"^Test PASSED\s*$", re.MULTILINE)
 #: A line of `nvidia-smi --query-gpu=name,memory.total,driver_version,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
-#: --format=csv,noheader`. The pod of a user may ask for one field less.
+#: --format=csv,noheader`. A user's pod may query one field less.
 _SMI = re.compile(
     r"^(?P<name>[^,\n]+), (?:(?P<memory>\d+) MiB|\[[^]\n]+\]), (?P<driver>[0-9][0-9.]*), (?P<ecc>[^,\n]+), (?P<mig>[^,\n]+)"
     r"(?:, (?:(?P<errors>\d+)|\[[^]\n]+\]))?$",
     re.MULTILINE,
 )
-#: How nvidia-smi words a mode. Of GPUs without it it says "[N/A]".
+#: Modes in the output of nvidia-smi. For GPUs without the mode it is "[N/A]".
 _MODES = {"Enabled": True, "Disabled": False}
-#: nvidia-smi and GPU feature discovery take the memory from the same call; a declared number is often the data sheet's.
+#: nvidia-smi and GPU feature discovery read the memory by the same call. A declared number is often from the data sheet.
 _MEMORY_TOLERANCE = 0.1
 #: What GPU feature discovery appends to a product's name (NVIDIA/k8s-device-plugin, internal/lm/resource.go: shared replicas, MIG profile).
 _SUFFIX = re.compile(r"(-SHARED|-MIG-.*)$")
@@ -33,9 +33,9 @@ _SUFFIX = re.compile(r"(-SHARED|-MIG-.*)$")
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """What a pod has seen of a GPU; memory in MiB, 0 where it may not be seen; ecc and mig as nvidia-smi words them ("Enabled", "Disabled", "[N/A]").
+    """A GPU as a pod observed it; memory in MiB, 0 if it is not accessible; ecc and mig as in the output of nvidia-smi ("Enabled", "Disabled", "[N/A]").
 
-    errors: of its memory that could not be corrected, since its driver was loaded; 0 where nobody counts them.
+    errors: uncorrectable memory errors since its driver was loaded; 0 if they are not counted.
     """
 
     name: str
@@ -48,15 +48,15 @@ class Gpu:
 
 @dataclasses.dataclass(frozen=True)
 class Deviation:
-    """What a pod has seen otherwise than expected, and what to do about it."""
+    """A difference between what a pod observed and what was expected, and the next step."""
 
     text: str
-    next_step: str = "correct the pool's declaration, or see what is wrong on the node"
+    next_step: str = "correct the pool's declaration, or check the node"
 
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """subject: digest of what it is valid for; at: when, RFC 3339 in UTC; gpu and driver: what the pod has seen."""
+    """subject: digest of what it is valid for; at: RFC 3339 time in UTC; gpu and driver: as observed by the pod."""
 
     subject: str = ""
     at: str = ""
@@ -68,7 +68,7 @@ class Proof:
 
 
 def parse(text: str) -> Proof:
-    """The annotation's value; one that cannot be read proves nothing."""
+    """The proof from the annotation's value; an invalid one counts as none."""
     try:
         data = json.loads(text or "{}")
         return Proof(**{field.name: str(data.get(field.name) or "") for field in dataclasses.fields(Proof)})
@@ -77,16 +77,16 @@ def parse(text: str) -> Proof:
 
 
 def subject(node: NodeFacts, pool: Pool, image: str) -> str:
-    """Digest of boot, driver, plugin configuration, validating image, set of GPUs and what the pool declares of them.
+    """Digest of boot, driver, plugin configuration, validating image, set of GPUs and the pool's declaration of them.
 
-    Where one changes, the proof is no longer valid.
+    If one of them changes, the proof is no longer valid.
     """
     gpus, declared = sorted(schedulable.observed(node).items()), dataclasses.asdict(pool.gpu or PoolGpu())
     return digest([node.boot_id, node.driver_version, node.plugin_config, image, node.gpu.product, gpus, declared])
 
 
 def gpus_in(log: str) -> list[Gpu]:
-    """The GPUs that the pod was given, as its log tells them."""
+    """The GPUs of the pod according to its log."""
     return [
         Gpu(
             match["name"],
@@ -101,7 +101,7 @@ def gpus_in(log: str) -> list[Gpu]:
 
 
 def identity(log: str) -> tuple[str, str]:
-    """Product and driver of the first GPU, "" where nobody has reported them. Of an integrated one the newest CUDA that its driver knows tells the driver."""
+    """Product and driver of the first GPU, "" if they were not reported. For an integrated GPU, the newest CUDA version of the driver stands for the driver."""
     if gpus := gpus_in(log):
         return gpus[0].name, gpus[0].driver
     devices = device_query.devices_in(log)
@@ -109,18 +109,18 @@ def identity(log: str) -> tuple[str, str]:
 
 
 def deviations(log: str, node: NodeFacts, pool: Pool) -> list[Deviation]:
-    """What the log shows otherwise than the fleet says it is; nothing where the pod has computed on what was expected."""
+    """Differences between the log and the fleet; empty if the pod ran a computation on the expected GPU."""
     found = (
         []
         if COMPUTED.search(log)
-        else [Deviation("no kernel has computed: its log has no line 'Test PASSED'", "see the pod's log")]
+        else [Deviation("no CUDA kernel ran: its log has no line 'Test PASSED'", "check the pod's log")]
     )
     gpus = gpus_in(log)
     if node.tegra:
-        # Integrated GPUs have no nvidia-smi before JetPack 6; whether deviceQuery is asked instead, the pod decides.
+        # Integrated GPUs have no nvidia-smi before JetPack 6. The pod decides whether it runs deviceQuery instead.
         found += [Deviation(text) for text in device_query.deviations(log, pool)] if device_query.queried(log) else []
     elif not gpus:
-        found.append(Deviation("nvidia-smi has named no GPU in the pod", "see the pod's log"))
+        found.append(Deviation("nvidia-smi listed no GPU in the pod", "check the pod's log"))
     for gpu in gpus:
         found += _of_gpu(gpu, node, pool)
     return list(dict.fromkeys(found))
@@ -132,7 +132,7 @@ def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
     if product and _plain(gpu.name) != _plain(_SUFFIX.sub("", product)):
         found.append(Deviation(f"the pod sees a {gpu.name}, {product} is expected"))
     if node.driver_version and gpu.driver != node.driver_version:
-        found.append(Deviation(f"the pod sees driver {gpu.driver}, the node's label says {node.driver_version}"))
+        found.append(Deviation(f"the pod sees driver {gpu.driver}, the node's label is {node.driver_version}"))
     memory = declared.memory_mib or node.gpu.memory_mib
     if (
         memory
@@ -142,17 +142,17 @@ def _of_gpu(gpu: Gpu, node: NodeFacts, pool: Pool) -> list[Deviation]:
     ):
         found.append(Deviation(f"the pod sees {gpu.memory_mib} MiB of memory, {memory} MiB are expected"))
     if gpu.errors:
-        # The device plugin forgets what it has seen when it starts anew, and offers the GPU again.
+        # A restarted device plugin offers the GPU again, because it does not keep errors that it observed before.
         text = f"uncorrectable ECC errors of the GPU's memory since its driver was loaded: {gpu.errors}"
         found.append(Deviation(text, hints.next_step(text)))
-    # NVML, nvmlDeviceSetEccMode: "takes effect after the next reboot"; nvmlDeviceSetMigMode: resets the GPU, which nobody may use then.
+    # NVML, nvmlDeviceSetEccMode: "takes effect after the next reboot"; nvmlDeviceSetMigMode: resets the GPU, which must not be in use then.
     found += _of_mode("ECC", "ecc", gpu.ecc, declared.ecc, "nvidia-smi -e {} on the node, and reboot it")
     found += _of_mode(
         "MIG",
         "mig",
         gpu.mig,
         declared.mig,
-        "nvidia-smi -mig {} on the node while nothing uses its GPUs, and reboot it if that says so",
+        "nvidia-smi -mig {} on the node while its GPUs are not in use, and reboot it if the output says so",
     )
     return found
 
@@ -162,11 +162,11 @@ def _of_mode(mode: str, key: str, word: str, expected: bool | None, command: str
         return []
     text = f"{mode} mode is {word}, {'Enabled' if expected else 'Disabled'} is expected"
     if word not in _MODES:
-        return [Deviation(text, f"correct gpu.{key} of the pool: this GPU has no such mode")]
+        return [Deviation(text, f"correct gpu.{key} of the pool: this GPU does not have that mode")]
     return [
         Deviation(
             text,
-            f"run {command.format(int(expected))} (in its driver pod, where a container brings the driver), or correct gpu.{key} of the pool",
+            f"run {command.format(int(expected))} (in its driver pod, if the driver runs in a container), or correct gpu.{key} of the pool",
         )
     ]
 

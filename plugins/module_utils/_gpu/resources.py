@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which GPU resources a node should have, and which it has. The only place that knows resource names.
+"""Which GPU resources a node should have, and which it has. The only module with resource names.
 
-Gates, validation and messages take the names from here, so that MIG, shared GPUs and DRA need no second place.
+Gates, validation and messages take the names from here, so that MIG, shared GPUs and DRA are handled in one place.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-#: Whole GPUs (and, with MIG strategy `single`, the slices in their stead).
+#: Whole GPUs (and, with MIG strategy `single`, their slices).
 WHOLE = "nvidia.com/gpu"
 #: MIG slices by profile, strategy `mixed`.
 MIG_PREFIX = "nvidia.com/mig-"
 SHARED_SUFFIX = ".shared"
-#: DRA: the driver whose ResourceSlices are GPUs; counted under its device class.
+#: DRA driver whose ResourceSlices are GPUs. They are counted under its device class.
 DRA_DRIVER = "gpu.nvidia.com"
 
 
 @dataclasses.dataclass(frozen=True)
 class Sharing:
-    """How the device plugin multiplies one resource. renamed: its name with replicas, the same where it is not renamed."""
+    """How the device plugin multiplies one resource. renamed: its name with replicas, the same if it is not renamed."""
 
     resource: str
     replicas: int
@@ -39,7 +39,7 @@ class PluginConfig:
 
 
 def parse_plugin_config(config: c.Mapping[str, t.Any] | None) -> PluginConfig:
-    """From the configuration file as data; unknown parts are the plugin's business."""
+    """From the parsed configuration file. Unknown parts are ignored, because the plugin validates them."""
     config = config or {}
     flags = config.get("flags") or {}
     shared = config.get("sharing") or {}
@@ -65,19 +65,19 @@ def is_gpu_resource(name: str) -> bool:
 
 
 def gpu_resources(quantities: c.Mapping[str, t.Any], renamed: c.Collection[str] = ()) -> tuple[tuple[str, int], ...]:
-    """The GPU entries of a node's allocatable, sorted; renamed: further names that a plugin configuration gives."""
+    """The GPU entries of a node's allocatable, sorted; renamed: additional names from a plugin configuration."""
     return tuple(
         sorted((name, _count(value)) for name, value in quantities.items() if is_gpu_resource(name) or name in renamed)
     )
 
 
 def missing(expected: c.Mapping[str, int], observed: c.Mapping[str, int]) -> dict[str, int]:
-    """{resource: how many fewer than wanted}."""
+    """{resource: how many fewer than expected}."""
     return {name: count - observed.get(name, 0) for name, count in expected.items() if observed.get(name, 0) < count}
 
 
 def surplus(expected: c.Mapping[str, int], observed: c.Mapping[str, int]) -> dict[str, int]:
-    """{resource: how many more than wanted}: the declaration, or the plugin's configuration, is not what the node has."""
+    """{resource: how many more than expected}: the declaration or the plugin's configuration does not match the node."""
     return {name: count - expected.get(name, 0) for name, count in observed.items() if count > expected.get(name, 0)}
 
 
@@ -91,7 +91,7 @@ def total(counts: c.Mapping[str, int]) -> int:
 
 
 def _count(value: t.Any) -> int:
-    """Extended resources are whole numbers, but a quantity may be written "1k"."""
+    """Extended resources are whole numbers, but a quantity may have the form "1k"."""
     text = str(value)
     factor = {"k": 1000, "M": 1000_000}.get(text[-1:], 1)
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Label selectors as `kubectl -l` reads them, matched against plain labels."""
+"""Label selectors in the syntax of `kubectl -l`, matched against labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMMA = re.compile(r",(?![^()]*\))")
 
 
 class SelectorError(ValueError):
-    """The text is no label selector; str() says which part."""
+    """The text is not a label selector; str() names the invalid part."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Requirement:
 
 @functools.lru_cache(maxsize=256)
 def parse(selector: str) -> tuple[Requirement, ...]:
-    """ "a=b,c in (d, e),!f" as requirements, all of which must hold; the empty selector matches everything."""
+    """ "a=b,c in (d, e),!f" as requirements, all of which must match. The empty selector matches everything."""
     text = selector.strip()
     return tuple(_requirement(part.strip()) for part in _COMMA.split(text)) if text else ()
 
@@ -61,8 +61,8 @@ def _requirement(part: str) -> Requirement:
         values = [value.strip() for value in listed.split(",")]
         bad = [value for value in values if not _VALUE.fullmatch(value)]
         if bad:
-            raise SelectorError(f"{bad[0]!r} in {part!r} is no label value")
+            raise SelectorError(f"{bad[0]!r} in {part!r} is not a label value")
         return Requirement(key, "In" if word == "in" else "NotIn", frozenset(values))
     if found := _EXISTS.fullmatch(part):
         return Requirement(found.group(2), "DoesNotExist" if found.group(1) else "Exists")
-    raise SelectorError(f"{part!r} is no label requirement" if part else "a requirement between two commas is empty")
+    raise SelectorError(f"{part!r} is not a label requirement" if part else "a requirement between two commas is empty")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is expected of a node at a gate, and what the gate says of it."""
+"""The expected state of a node at a gate, and the gate's verdict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dataclasses
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import PodFacts
 
 STATES = PASSED, WAITING, FAILED, UNKNOWN = ("passed", "waiting", "failed", "unknown")
-#: In the order in which a node comes to them.
+#: Links in the order in which a node passes them.
 LINKS = HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = (
     "hardware seen",
     "driver",
@@ -20,16 +20,16 @@ LINKS = HARDWARE, DRIVER, TOOLKIT, CUDA, PLUGIN, SCHEDULABLE = (
     "plugin",
     "schedulable",
 )
-#: Seconds that something suspicious may last before it counts as a failure.
+#: Seconds that a possible failure may last before it counts as a failure.
 GRACE = 120.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """link: the one that is passed, or that holds the node up. grace: seconds after which waiting becomes failed, 0 for no such limit.
+    """link: the link that is passed, or that the node waits at. grace: seconds after which waiting becomes failed, 0 for no limit.
 
-    since: when that began as the server writes times, "" where only the gate can tell.
-    pod and container: whose log tells why ("" for none).
+    since: when that began, in the server's format; "" if only the gate knows it.
+    pod and container: those whose log shows the cause ("" for none).
     """
 
     state: str
@@ -40,7 +40,7 @@ class Verdict:
     pod: PodFacts | None = None
     container: str = ""
     brief: str = ""
-    #: What waits is the observer, not the node: at the end nothing is known of the node.
+    #: The observer is waiting, not the node. At the deadline the state of the node is unknown.
     observer: bool = False
     since: str = ""
 
@@ -52,15 +52,15 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Expectation:
-    """What the gate expects of one node. expected: {} where nobody knows."""
+    """What the gate expects of one node. expected: {} if unknown."""
 
     gpu_declared: bool = False
     expected: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    #: The driver is the host's own business (declared, or seen on the node).
+    #: The driver is installed on the host (declared, or detected on the node).
     host_driver: bool = False
-    #: Another deployment brings it, perhaps without a validator.
+    #: Another deployment provides the driver, perhaps without a validator.
     existing: bool = False
-    #: Crashes of the validator's steps, by step, that are excused: what `excused` has found.
+    #: Crashes of the validator's steps, by step, that are excused, from `excused`.
     excused: c.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    #: How often the node has ceased to be Ready since the gate began.
+    #: How often the node became NotReady since the gate began.
     absences: int = 0

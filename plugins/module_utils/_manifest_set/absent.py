@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing a set: backwards through the waves, each gone before the next, so that controllers outlive what they must clean up."""
+"""Removing a set: in reverse order of the waves, each gone before the next, so that controllers outlive the objects that they must finalize."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_all, map_or_raise
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
-#: What an owner that has just gone leaves behind is collected within seconds; what still lies there then belongs to somebody.
+#: Objects of a deleted owner are garbage collected within seconds. Objects that remain after this time do not belong to the set.
 _GRACE_SECONDS = 15.0
-#: A Namespace that was empty is gone in a few seconds; one that hangs is not worth more.
+#: An empty Namespace is gone within a few seconds. The run does not wait longer for one that is blocked.
 _CLOSING_SECONDS = 30.0
 
 
 def ensure_absent(
     client: Client, options: SetOptions, store: RecordStore, held: Held, clock: Clock, resume: c.Mapping[str, t.Any]
 ) -> Report:
-    """Delete what the record names and give up what was adopted. What it does is found anew in each slice. The caller lets go of the set."""
+    """Deletes the recorded members and releases the adopted ones. Each slice determines the remaining work again. The caller releases the set."""
     run = _Removal(client, options, store, held, clock, resume)
     if resume.get("closing"):
-        # Our record is gone: one that is there now is another run's.
+        # This run has deleted its record, so that an existing one belongs to another run.
         return run.closing()
     for _race in range(8):
         try:
@@ -52,14 +52,14 @@ def ensure_absent(
         except RecordChanged:
             continue
     raise HwaccelError(
-        f"the record of the set {options.name} never stands still",
-        why="other runs write it all the time",
-        next_step="run one at a time",
+        f"the record of the set {options.name} keeps changing",
+        why="other runs write it",
+        next_step="make sure that only one run at a time writes the set",
     )
 
 
 class _Removal:
-    """One removal, from the record to the last trace of it."""
+    """One removal of a set, including its record."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Removal:
         if queued is not None:
             return self._blocked(queued)
         if self._held.waited():
-            # Waiting for others is none of wait_timeout.
+            # The time that the run waits for others does not count towards wait_timeout.
             self._since = self._clock.now()
             self._until = self._since + self._options.wait_timeout
         try:
@@ -120,7 +120,7 @@ class _Removal:
                 continue
             live = scene.live[entry.key]
             action = steps.RELEASED if entry.adopted else steps.DELETED
-            reason = "it was adopted, so only our fields are given up" if entry.adopted else ""
+            reason = "it was adopted, so only the fields of the set are released" if entry.adopted else ""
             write = not live["metadata"].get("deletionTimestamp")
             todo.append(
                 Step(
@@ -138,7 +138,7 @@ class _Removal:
         return todo
 
     def _planned(self, scene: Scene, todo: list[Step]) -> Report:
-        """Check mode: dry-run deletes tell missing rights and webhooks that refuse."""
+        """Check mode: dry-run deletes detect missing permissions and webhooks that refuse."""
         members = _doomed(todo)
 
         def check(step: Step) -> Step:
@@ -157,7 +157,7 @@ class _Removal:
         summary.add_steps(self._report, checked, diff=self._options.diff)
         self._report.missing_rights = rights.as_dicts(lacking)
         faults = rights.faults(lacking) + [fault for step in checked for fault in step.faults]
-        # The record itself goes as well.
+        # The record itself is deleted as well.
         self._report.changed = self._report.changed or not members
         if faults:
             self._report.changed, self._report.diff, self._report.failure = False, [], ManyFaults(faults)
@@ -188,7 +188,7 @@ class _Removal:
         return self._finish_record(record, kept)
 
     def _without_kept(self, group: list[Step], kept: dict[ObjectKey, Entry], members: set[ObjectKey]) -> list[Step]:
-        """A Namespace or CRD that holds anything of others stays, and its record with it."""
+        """A Namespace or CRD that contains objects of others is kept, and so is the record."""
         going = []
         for step in group:
             is_container = (
@@ -213,7 +213,7 @@ class _Removal:
 
     def _delete_wave(self, scene: Scene, group: list[Step]) -> list[Fault]:
         faults: list[Fault] = []
-        # RBAC and config maps outlive the pods that need them.
+        # RBAC objects and ConfigMaps must outlive the pods that need them.
         for step, result in zip(
             group, map_all(lambda step: remove(scene, step, pods_first=True), group, self._options.threads), strict=True
         ):
@@ -228,14 +228,14 @@ class _Removal:
         return faults
 
     def _await_gone(self, group: list[Step]) -> gone.Lagging:
-        """Those that are still there when time is up or the slice is over, with what holds them."""
+        """Objects that still exist at the deadline or at the end of the slice, and what prevents their deletion."""
         pending = [step for step in group if step.action == steps.DELETED]
         if (
             not self._options.wait
             and pending
             and all((step.key.group, step.key.kind) not in waves.CONTAINERS for step in pending)
         ):
-            # Even without waiting, custom resources must go before the controllers that free them.
+            # Even without waiting, custom resources must be deleted before the controllers that finalize them.
             pending = [step for step in pending if waves.wave_of(step.key.group, step.key.kind) == waves.WAVE_CUSTOM]
         elif not self._options.wait:
             return []
@@ -255,7 +255,7 @@ class _Removal:
         return self.closing()
 
     def closing(self) -> Report:
-        """The namespace of the records goes with the last one of them."""
+        """Deletes the namespace of the records with the last record."""
         if self._options.check_mode:
             return self._report
         since = self._resume.get("closing") or (self._clock.now() if self._store.drop_namespace() else None)
@@ -278,10 +278,10 @@ class _Removal:
 
 
 def _doomed(todo: c.Iterable[Step]) -> set[ObjectKey]:
-    """What a Namespace or CRD may take along; an adopted object that it holds is given up, and so no reason to destroy it."""
+    """Members that may be deleted with a Namespace or CRD. An adopted object is released, so that it prevents the deletion."""
     return {step.key for step in todo if step.action == steps.DELETED}
 
 
 def _holds(left: list[str]) -> str:
     more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-    return f"it holds what is not ours: {', '.join(left[:3])}{more}"
+    return f"it contains objects that are not in the set: {', '.join(left[:3])}{more}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writing what was planned, wave by wave."""
+"""Applies the plan, wave by wave."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_all
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
-#: API servers learn of a new kind or namespace at different times.
+#: Seconds for all API servers to learn of a new kind or namespace.
 _LEARNING_SECONDS = 30.0
 _GONE_SECONDS = 120.0
 _PAUSE = 0.25
@@ -31,14 +31,14 @@ _PAUSE = 0.25
 
 @dataclasses.dataclass
 class Written:
-    """What applying has brought so far."""
+    """The results of applying so far."""
 
     entries: dict[ObjectKey, Entry] = dataclasses.field(default_factory=dict)
-    #: The step as it turned out: before and after are the real ones.
+    #: The completed step, with the actual objects before and after.
     steps: dict[ObjectKey, Step] = dataclasses.field(default_factory=dict)
     faults: list[Fault] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
-    #: Why applying stopped before its end without a fault: what it waits for.
+    #: What applying waits for, if it stopped before its end without an error.
     waits_for: str = ""
 
     @property
@@ -47,7 +47,7 @@ class Written:
 
 
 class Applier:
-    """Applies the steps of one plan. The scene's client keeps the hold on the set in every wait."""
+    """Applies the steps of one plan. The scene's client renews the hold on the set while it waits."""
 
     def __init__(self, scene: Scene, clock: Clock) -> None:
         self._scene = scene
@@ -55,7 +55,7 @@ class Applier:
         self._clock = clock
 
     def run(self, planned: c.Sequence[Step], until: float) -> Written:
-        """Waves in their order; after a wave with a failure no further one is begun."""
+        """Applies waves in order. After a wave with a failure no further one is started."""
         done = Written()
         try:
             self._run_waves(planned, until, done)
@@ -108,7 +108,7 @@ class Applier:
         return self._client.apply(body, step.resource, field_manager=self._scene.options.manager, force=step.force)
 
     def _learning(self, work: c.Callable[[], t.Any]) -> t.Any:
-        """Repeat what is not found while the servers learn of a kind or namespace that was made a moment ago."""
+        """Retries requests that fail with NotFound until all servers know a kind or namespace that was just created."""
         end = self._clock.monotonic() + _LEARNING_SECONDS
         while True:
             try:
@@ -127,14 +127,14 @@ class Applier:
                 return
             if self._clock.monotonic() >= end:
                 held = ", ".join(live["metadata"].get("finalizers") or []) or "unknown"
-                next_step = "see that the controllers that hold it run, and run again"
+                next_step = "check that the controllers of these finalizers are running, and run again"
                 raise HwaccelError(
                     f"{step.key.short} is still being deleted", why=f"its finalizers: {held}", next_step=next_step
                 )
             self._clock.sleep(_PAUSE)
 
     def _checked(self, group: c.Sequence[Step], done: Written) -> bool:
-        """Dry runs of custom resources whose kind came into being in this call: their first check by the server."""
+        """Dry runs of custom resources whose kind was created in this call, because the server could not validate them before."""
         late = [step for step in group if step.member is not None and step.member.planned_kind]
         scene = self._scene
 
@@ -156,7 +156,7 @@ class Applier:
         return not done.faults
 
     def _services_ready(self, group: c.Sequence[Step], until: float, done: Written) -> bool:
-        """An APIService or webhook without anybody behind it breaks the cluster for others, so it comes last."""
+        """Applies APIServices and webhooks last, because without ready endpoints they would break requests of others."""
         fresh = [step for step in group if step.action in (steps.CREATED, steps.RECLAIMED) and not step.uid]
         while True:
             lagging = services_lagging(self._client, [step.body for step in fresh])
@@ -166,7 +166,10 @@ class Applier:
                 why = "an APIService or webhook without them would break requests of others"
                 done.faults.append(
                     Fault(
-                        f"{lagging[0]} has no ready endpoints", "", why, "see why its pods are not ready, and run again"
+                        f"{lagging[0]} has no ready endpoints",
+                        "",
+                        why,
+                        "check why its pods are not ready, and run again",
                     )
                 )
                 return False
@@ -177,7 +180,7 @@ class Applier:
 
 
 def changed_by(step: Step) -> bool:
-    """Whether a step changes the cluster, as users understand it."""
+    """Whether a step changes the cluster from the user's point of view."""
     if step.action in steps.QUIET or not step.write:
         return False
     if step.action in (steps.DELETED, steps.RELEASED, steps.RECREATED, steps.CREATED):

@@ -27,7 +27,7 @@ _IMMUTABLE = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class FieldConflict:
-    """One field that another manager owns. path is as the server writes it, without the leading dot."""
+    """One field that another manager owns. path is in the server's format, without the leading dot."""
 
     path: str
     manager: str
@@ -35,7 +35,7 @@ class FieldConflict:
 
 
 def field_conflicts(error: ApiError) -> list[FieldConflict]:
-    """The fields of a server-side apply conflict; none where the conflict is of another sort (another uid or resourceVersion)."""
+    """The fields of a server-side apply conflict; none if the conflict has another cause (another uid or resourceVersion)."""
     found = []
     for cause in _causes(error):
         match = _MANAGER.search(str(cause.get("message") or ""))
@@ -49,7 +49,7 @@ def field_conflicts(error: ApiError) -> list[FieldConflict]:
 
 
 def immutable_field(error: ApiError) -> str:
-    """The field that cannot be changed on the living object, "" where that is not what the server says."""
+    """The immutable field that an error names, "" if it is another error."""
     causes = _causes(error)
     for cause in causes:
         if _IMMUTABLE.search(str(cause.get("message") or "")):
@@ -58,12 +58,12 @@ def immutable_field(error: ApiError) -> str:
 
 
 def lacks_dry_run(error: ApiError) -> bool:
-    """A webhook that would have side effects on a dry run: the server does not call it then."""
+    """Whether a webhook does not support dry runs, so that the server refuses the request."""
     return "does not support dry run" in str(error)
 
 
 def missing_right(error: ApiError) -> dict[str, str] | None:
-    """The verb and resource that RBAC refuses; None where something else forbids (admission, quota)."""
+    """The verb and resource that RBAC refuses; None if the request is forbidden for another reason (admission, quota)."""
     match = _MISSING_RIGHT.search(str(error))
     if not match:
         return None

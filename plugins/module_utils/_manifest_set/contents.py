@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a Namespace or a CRD holds that is not ours."""
+"""Objects of others in a Namespace or of a CRD."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import C
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 
-#: Kinds that come and go by themselves, or are written by controllers for every namespace.
+#: Kinds that are created and deleted automatically, or that controllers write in every namespace.
 _PASSING = frozenset(
     (
         ("", "Event"),
@@ -25,7 +25,7 @@ _PASSING = frozenset(
         ("metrics.k8s.io", "PodMetrics"),
     )
 )
-#: In every namespace from its birth.
+#: Objects that every namespace has.
 _EVERYWHERE = frozenset(
     (
         ("ConfigMap", "kube-root-ca.crt"),
@@ -40,7 +40,7 @@ _EVERYWHERE = frozenset(
 def foreign_contents(
     client: Client, container: Step, members: c.Collection[ObjectKey], *, lasting: bool = False
 ) -> list[str]:
-    """Objects in a Namespace, or of a CRD, that are not in the set. lasting: only those that nobody is about to clean up."""
+    """Objects in a Namespace, or of a CRD, that are not in the set. lasting: only those that will not be garbage collected."""
     if (container.key.group, container.key.kind) == waves.NAMESPACE:
         return _in_namespace(client, container.key.name, members, lasting)
     return _of_crd(client, container, members, lasting)
@@ -77,8 +77,8 @@ def _foreign(
     except NotFound:
         return []
     except Forbidden:
-        # What we may not see may be there.
-        return [f"{resource.plural} that we may not list"]
+        # If a kind cannot be listed, it must be assumed that there are objects of it.
+        return [f"{resource.plural} that the run may not list"]
     found = []
     for item in items:
         metadata = item["metadata"]
@@ -90,5 +90,5 @@ def _foreign(
 
 
 def _leaving(metadata: dict[str, t.Any], lasting: bool) -> bool:
-    """What is being deleted goes in any case; what has an owner that may just have gone gets time to."""
+    """Whether an object is going away: it is being deleted, or has an owner whose deletion may still delete it."""
     return bool(metadata.get("deletionTimestamp")) or (lasting and bool(metadata.get("ownerReferences")))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is to be done with one member: settled by the record, or found out by a dry run."""
+"""The step of one member, from the record or by a dry run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """What decisions rest on. absent_namespaces: those that the set itself will make."""
+    """The input of decisions. absent_namespaces: those that the set itself will create."""
 
     client: Client
     options: SetOptions
@@ -31,12 +31,12 @@ class Scene:
     set_ids: tuple[str, ...]
     live: c.Mapping[ObjectKey, dict[str, t.Any]]
     absent_namespaces: frozenset[str] = frozenset()
-    #: Names that the set itself will create: an admission plugin that misses one of them says nothing about the real run.
+    #: Names of objects that the set itself will create. If an admission plugin misses one of them, the real run may still succeed.
     coming: frozenset[str] = frozenset()
 
 
 def settled(scene: Scene, member: Member) -> bool:
-    """Same ask, same object, and every field that was ours still is: nothing to do, nothing to ask the server."""
+    """Whether desired state, object and owned fields are all unchanged, so that neither a change nor a request is needed."""
     entry, live = scene.record.members.get(member.key), scene.live.get(member.key)
     if entry is None or live is None or entry.ask != member.ask or entry.uid != live["metadata"]["uid"]:
         return False
@@ -47,7 +47,7 @@ def settled(scene: Scene, member: Member) -> bool:
 
 
 def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
-    """What forbids to touch the living object, and whether touching it is adopting it."""
+    """The error that prevents a change of the live object, and whether the change would adopt it."""
     entry, live = scene.record.members.get(member.key), scene.live.get(member.key)
     if live is None:
         return None, False
@@ -61,21 +61,27 @@ def ownership(scene: Scene, member: Member) -> tuple[Fault | None, bool]:
         if other or not known:
             why = f"it belongs to {'the set ' + other.removeprefix(FIELD_MANAGER_PREFIX) if other else 'another ApplySet'} ({PART_OF}={bearer})"
             return Fault(
-                f"{member.key.short} is in another set", member.origin, why, "take it out of one of the two"
+                f"{member.key.short} is in another set", member.origin, why, "remove it from one of the two sets"
             ), False
     if known or bearer in scene.set_ids or manager in _managers(live):
         return None, bool(entry and entry.adopted)
     if scene.options.adopt:
         return None, True
     replaced = entry is not None and bool(entry.uid)
-    why = "somebody deleted ours and made another one" if replaced else "it exists, and this set did not make it"
-    owners = ", ".join(dict.fromkeys(_managers(live))) or "nobody that the server knows"
-    step = f"leave it out of the set, or run with {scene.options.called('adopt')}: true; an adopted object is never deleted by us"
-    return Fault(f"{member.key.short} is not ours", member.origin, f"{why} (written by {owners})", step), False
+    why = (
+        "the set's object was deleted and another one was created"
+        if replaced
+        else "it exists, and this set did not create it"
+    )
+    owners = ", ".join(dict.fromkeys(_managers(live))) or "an unknown field manager"
+    step = f"remove it from the set, or run with {scene.options.called('adopt')}: true; an adopted object is never deleted with the set"
+    return Fault(
+        f"{member.key.short} does not belong to this set", member.origin, f"{why} (written by {owners})", step
+    ), False
 
 
 def decide(scene: Scene, member: Member) -> Step:
-    """The step of a member that is not settled. The server is asked by a dry run wherever it can answer."""
+    """The step of a member that the record does not determine. It is validated by a dry run if the server supports that."""
     entry, live = scene.record.members.get(member.key), scene.live.get(member.key)
     _fault, adopting = ownership(scene, member)
     base = Step(
@@ -84,7 +90,7 @@ def decide(scene: Scene, member: Member) -> Step:
     if live is None or live["metadata"].get("deletionTimestamp"):
         return _creation(scene, base, member, live)
     if member.planned_kind:
-        # It is there in an older version, which no dry run can compare with this one.
+        # The object exists in an older API version, which a dry run cannot compare with this one.
         owners = dataclasses.replace(base, uid=live["metadata"]["uid"], live=live, before=live)
         return _change(scene, owners, Trial(member.body, unvalidated=_offline(scene, member)))
     try:
@@ -102,12 +108,12 @@ def decide(scene: Scene, member: Member) -> Step:
 
 
 def with_uid(body: dict[str, t.Any], uid: str) -> dict[str, t.Any]:
-    """The uid as precondition: an object that was replaced meanwhile is not ours to write."""
+    """Adds the uid as precondition, because an object that was replaced since must not be changed."""
     return body | {"metadata": body["metadata"] | {"uid": uid}} if uid else body
 
 
 def written_entry(step: Step, obj: dict[str, t.Any], manager: str) -> Entry:
-    """What the record says of a member after its apply."""
+    """The record's entry of a member after its apply."""
     if step.member is None:
         raise AssertionError(f"{step.key} has no member to apply")
     return Entry(
@@ -125,7 +131,7 @@ def _creation(scene: Scene, base: Step, member: Member, dying: dict[str, t.Any] 
     lost = entry is not None and bool(entry.uid) and not entry.adopted and dying is None
     changes: dict[str, t.Any] = {"write": True, "after": member.body, "adopted": False, "await_gone": dying is not None}
     if lost:
-        changes |= {"action": steps.RECLAIMED, "reason": "somebody deleted it", "reclaimed": (Reclaimed("", ""),)}
+        changes |= {"action": steps.RECLAIMED, "reason": "it was deleted", "reclaimed": (Reclaimed("", ""),)}
     step = dataclasses.replace(base, **changes)
     offline = _offline(scene, member) or ("the old one is still being deleted" if dying is not None else "")
     if offline:
@@ -150,7 +156,7 @@ def _offline(scene: Scene, member: Member) -> str:
 
 
 def _change(scene: Scene, step: Step, trial: Trial) -> Step:
-    """The step of an object that is there, from what the dry run made of it."""
+    """The step of an existing object, from the result of its dry run."""
     common = dataclasses.replace(
         step,
         body=trial.body,
@@ -166,7 +172,7 @@ def _change(scene: Scene, step: Step, trial: Trial) -> Step:
     if trial.faults:
         return dataclasses.replace(common, action=steps.CONFIGURED)
     if step.live is None or step.member is None:
-        raise AssertionError(f"{step.key} is judged without what the plan gave it")
+        raise AssertionError(f"{step.key} is judged without its desired or observed object")
     if trial.propagation:
         return dataclasses.replace(common, action=steps.RECREATED, write=True, after=step.member.body)
     if trial.after is None:
@@ -190,7 +196,7 @@ def _change(scene: Scene, step: Step, trial: Trial) -> Step:
     )
     fight = sorted(({item.manager for item in reclaimed} - {""}) & set(step.entry.fought if step.entry else ()))
     warnings = trial.warnings + tuple(
-        f"{name} takes fields of ours at each run; two of us write the same fields" for name in fight
+        f"{name} takes over fields of the set at each run, so both write the same fields" for name in fight
     )
     write = changed or owned_before != owned_after
     return dataclasses.replace(
@@ -203,7 +209,7 @@ def _is_new(step: Step) -> bool:
 
 
 def taker(live: dict[str, t.Any], path: fieldsets.Path, manager: str) -> str:
-    """Who owns a field now, the latest first; "" where it was removed: the server books owners of fields, not who took one away."""
+    """The current owners of a field, the latest first; "" if it was removed, because the server does not record who removed a field."""
     for entry in reversed(fieldsets.managers_of(live)):
         if entry.get("manager") != manager and fieldsets.covers(fieldsets.parse(entry.get("fieldsV1")), path):
             return str(entry.get("manager"))

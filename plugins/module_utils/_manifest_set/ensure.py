@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the module's options to the engine: everything that can be wrong without asking a server is reported here, at once."""
+"""From the module's options to the engine. All errors that can be detected without a server are reported here at once."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def ensure(
     holder: Holder | None = None,
     task: str = "",
 ) -> Report:
-    """One slice of `manifest_set`. Raises ManyFaults for what is wrong with the options themselves.
+    """One slice of `manifest_set`. Raises ManyFaults for errors in the options themselves.
 
-    task: `holder.this_process` of the one that starts the slices, "" where it has not said so. The set is held from the first write to the end of the
-    task: a slice that is not the last one leaves its hold to the next.
+    task: `holder.this_process` of the process that starts the slices, "" if unknown. The set is held from the first write to the end of the
+    task: every slice except the last one passes its hold to the next.
     """
     options = options_of(params, check_mode=check_mode, diff=diff)
     turn = turn_of(resume, holder or this_run(task, sliced=clock.deadline is not None))
@@ -81,7 +81,7 @@ def _slice(
 
 
 def _hand_over(report: Report, held: Held) -> None:
-    """The hold goes on to the next slice, or ends with the task."""
+    """Passes the hold to the next slice, or releases it at the end of the task."""
     try:
         if report.pending is not None:
             held.pause()
@@ -92,7 +92,7 @@ def _hand_over(report: Report, held: Held) -> None:
 
 
 def options_of(params: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool) -> SetOptions:
-    """The options, checked."""
+    """The validated options."""
     faults = _option_faults(params)
     if faults:
         raise ManyFaults(faults)
@@ -117,13 +117,13 @@ def options_of(params: c.Mapping[str, t.Any], *, check_mode: bool, diff: bool) -
 
 
 def requested(client: Client, params: c.Mapping[str, t.Any]) -> list[manifests.Manifest]:
-    """The manifests after namespaces and patches. Raises ManyFaults with everything that is wrong with them."""
+    """The manifests after namespaces and patches. Raises ManyFaults with all their errors."""
     texts = [(entry["origin"], entry["text"]) for entry in params.get("texts") or ()]
     found, faults = manifests.load(params["definition"], texts)
     wishes, wrong = patches.read(params["patches"])
     faults += wrong
     if not faults and not found:
-        step = "check what should have produced it; state: absent removes a set"
+        step = "check why they are empty; use state: absent to remove a set"
         faults.append(Fault("the set has no objects", "definition, template and src", "they are empty", step))
     if not faults and params.get("namespace"):
         found = with_namespace(client, found, params["namespace"])
@@ -143,7 +143,7 @@ def _option_faults(params: c.Mapping[str, t.Any]) -> list[Fault]:
         if value and not _NAMESPACE.fullmatch(value):
             faults.append(
                 Fault(
-                    f"{option} {value!r:.80} is no name of a namespace",
+                    f"{option} {value!r:.80} is not a name of a namespace",
                     option,
                     next_step="use lower case letters, digits and hyphens",
                 )
@@ -160,5 +160,5 @@ def _option_faults(params: c.Mapping[str, t.Any]) -> list[Fault]:
     for kind, expression in (params["ready_when"] or {}).items():
         why = expressions.fault_of(expression)
         if why:
-            faults.append(Fault(f"ready_when of {kind} is not usable", "ready_when", why, "give a JMESPath expression"))
+            faults.append(Fault(f"ready_when of {kind} is invalid", "ready_when", why, "set a JMESPath expression"))
     return faults

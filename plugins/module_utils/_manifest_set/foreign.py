@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fields that others own on our members, and those who rightly do. Pure."""
+"""Fields of members that other managers own, and the controllers that own them by design. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROLLER_MANAGER = "kube-controller-manager"
 
 @dataclasses.dataclass(frozen=True)
 class Rightful:
-    """A controller's own business: shell patterns over kind, manager and subresource, and beginnings of field paths."""
+    """Fields that a controller owns by design: shell patterns over kind, manager and subresource, and prefixes of field paths."""
 
     kinds: str
     managers: str
@@ -26,9 +26,9 @@ class Rightful:
     paths: tuple[str, ...]
 
 
-#: Who writes into other people's objects by design. Only where the manager and the path both fit is a field left to it.
+#: Controllers that write to objects of others by design. A field is only left to one if both manager and path match.
 KNOWN_CONTROLLERS = (
-    # The HorizontalPodAutoscaler scales through the subresource, a person with kubectl does so under another name.
+    # The HorizontalPodAutoscaler scales through the subresource. A user of kubectl does so with another manager name.
     Rightful("*", _CONTROLLER_MANAGER, "scale", ("spec.replicas",)),
     Rightful("*", "vpa-*", "", ("spec.template.spec.containers",)),
     Rightful("*", "keda*", "scale", ("spec.replicas",)),
@@ -74,7 +74,7 @@ def is_rightful(kind: str, manager: str, subresource: str, path_text: str) -> bo
 def foreign_fields(
     key: ObjectKey, live: c.Mapping[str, t.Any], manager: str, owned: fieldsets.FieldSet
 ) -> list[dict[str, str]]:
-    """What others added below the fields that carry the object's meaning. metadata and status are everybody's to write."""
+    """Fields that others added to the object's specification. Anyone may write metadata and status."""
     found: list[dict[str, str]] = []
     for entry in fieldsets.managers_of(live):
         other, subresource = str(entry.get("manager") or ""), str(entry.get("subresource") or "")
@@ -96,7 +96,7 @@ def foreign_fields(
 
 
 def _only_structure(path: fieldsets.Path, owned: fieldsets.FieldSet) -> bool:
-    """A map or list that others book as a whole while we own something in it, or it as a whole: nothing was added by that."""
+    """Whether others own a whole map or list of which the set owns all or a part, so that nothing was added."""
     return fieldsets.covers(owned, path)
 
 

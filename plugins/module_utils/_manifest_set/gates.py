@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a wave must wait for before the next one can begin."""
+"""Conditions that a wave must wait for before the next one can start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAUSE = 0.2
 
 
 def await_established(client: Client, clock: Clock, crds: c.Sequence[Step]) -> list[Fault]:
-    """Faults of the CRDs that are not served within half a minute."""
+    """Errors of the CRDs that are not served within half a minute."""
     end = clock.monotonic() + _ESTABLISHED_SECONDS
     pending = list(crds)
     faults: list[Fault] = []
@@ -29,7 +29,7 @@ def await_established(client: Client, clock: Clock, crds: c.Sequence[Step]) -> l
             try:
                 verdict = objects.crd(client.get(step.resource, step.key.name))
             except NotFound:
-                lagging.append((step, "it is gone again"))
+                lagging.append((step, "it was deleted"))
                 continue
             if verdict.failed:
                 faults.append(
@@ -44,7 +44,7 @@ def await_established(client: Client, clock: Clock, crds: c.Sequence[Step]) -> l
                 lagging.append((step, verdict.reason))
         pending = [step for step, _reason in lagging]
         if pending and clock.monotonic() >= end:
-            step_on = "look at the API server, and run again"
+            step_on = "check the API server, and run again"
             return faults + [
                 Fault(f"{step.key.short} is not established after 30 s", "", reason, step_on)
                 for step, reason in lagging
@@ -69,7 +69,7 @@ def services_lagging(client: Client, bodies: c.Sequence[dict[str, t.Any]]) -> li
 
 
 def _services(body: dict[str, t.Any]) -> c.Iterator[tuple[str, str]]:
-    """Services that requests will be sent to because of this object."""
+    """Services that receive requests because of this object."""
     hooks = body.get("webhooks")
     referrers = (
         [hook.get("clientConfig") for hook in hooks if isinstance(hook, dict)]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting until what was deleted is gone, pods of workloads included."""
+"""Waits until deleted objects are gone, including the pods of workloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_or_raise
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
-#: Between two looks for pods on nodes that are away: each costs a list of pods, and their nodes one by one until one is ready.
+#: Seconds between two checks for pods on nodes that are not ready. Each check lists pods, and reads their nodes until one is ready.
 _LOOK_SECONDS = 5.0
 _MOST_REPORTED = 20
 
@@ -28,12 +28,12 @@ Lagging = c.Sequence[tuple[Step, str]]
 def await_gone(
     client: Client, options: SetOptions, clock: Clock, deleted: c.Sequence[Step], until: float, report: Report
 ) -> Lagging:
-    """Those that are still there at `until` (time.time()) or when the slice is over, with what holds each. Their rows tell it.
+    """Objects that still exist at `until` (time.time()) or at the end of the slice, and what they wait for. Their rows show it.
 
-    What only nodes that are away hold is not waited for; the report names it.
+    Objects that only wait for nodes that are not ready are not waited for. The report names them.
     """
     pending, pause = list(deleted), _FIRST_PAUSE
-    # What an earlier slice has deleted had its time.
+    # Objects that an earlier slice deleted have been waited for.
     look = clock.monotonic() + (_LOOK_SECONDS if any(step.write for step in pending) else 0)
     while True:
         answers = list(
@@ -60,7 +60,7 @@ def not_gone(
     report: Report,
     pending: dict[str, t.Any],
 ) -> Report:
-    """The report where something lags: a failure once it is `until` (time.time()), else with pending, from which the next slice goes on."""
+    """The report if objects still exist: a failure after `until` (time.time()), else with pending, from which the next slice continues."""
     if clock.now() >= until:
         report.failure = _failure(client, lagging, options.wait_timeout)
     else:
@@ -75,14 +75,14 @@ def _progress_line(lagging: Lagging) -> str:
 
 
 def _failure(client: Client, lagging: Lagging, timeout: float) -> HwaccelError:
-    """Names the pods that hold what should be gone, where there are any."""
+    """Names the pods that the remaining objects wait for, if any."""
     held = {step.key: stranded.pods_of(client, step) for step, _reason in lagging[:_MOST_REPORTED]}
     named = [
-        f"{step.key.short}: {f'held by {stranded.named(held[step.key])}' if held[step.key] else reason}"
+        f"{step.key.short}: {f'waiting for {stranded.named(held[step.key])}' if held[step.key] else reason}"
         for step, reason in lagging[:_MOST_REPORTED]
     ]
-    pods = "see why these pods do not end (kubectl describe pod)" if any(held.values()) else ""
-    finalizers = "see that the controllers behind these finalizers run" if not all(held.values()) else ""
+    pods = "check why these pods do not terminate (kubectl describe pod)" if any(held.values()) else ""
+    finalizers = "check that the controllers of these finalizers are running" if not all(held.values()) else ""
     next_step = ", ".join(filter(None, (pods, finalizers))) + ", and run again"
     count = f"{len(lagging)} {'objects are' if len(lagging) > 1 else 'object is'}"
     return HwaccelError(f"{count} still being deleted after {timeout:g} s", why="; ".join(named), next_step=next_step)
@@ -95,7 +95,7 @@ def _report(answers: Lagging, report: Report) -> None:
 
 
 def _without_stranded(client: Client, lagging: Lagging, report: Report) -> list[tuple[Step, str]]:
-    """Deleted they are, and gone once their last pods are; nobody can say when a node comes back."""
+    """Reports objects that are gone once their last pods are. It is unknown when the nodes of these pods will be ready."""
     left = {step.key: stranded.stranded(client, step) for step, _reason in lagging}
     for key, pods in left.items():
         if pods:
@@ -103,14 +103,14 @@ def _without_stranded(client: Client, lagging: Lagging, report: Report) -> list[
             report.rows[key] = Row(key, steps.DELETED, None, why)
             report.warn(
                 [
-                    f"{key.short} is deleted and {why}. Next: bring the node back, or delete its Node object where it is lost"
+                    f"{key.short} is deleted and {why}. Next: make the node ready again, or delete its Node object if the machine is lost"
                 ]
             )
     return [(step, reason) for step, reason in lagging if not left[step.key]]
 
 
 def _still(client: Client, step: Step) -> str:
-    """Why an object is still there, "" where it is gone or somebody made another one."""
+    """Why an object still exists, "" if it is gone or was recreated."""
     try:
         live = client.get(step.resource, step.key.name, step.key.namespace, metadata_only=True)
     except NotFound:

@@ -10,12 +10,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.hold import Held
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 
-#: Of a client: what sends nothing, or asks for kinds only.
+#: Methods of a client that send nothing, or only read kinds.
 _NO_REQUESTS = frozenset(("resource", "resource_by_group", "all_resources", "forget_discovery"))
 
 
 class HeldClient:
-    """A client whose every request is preceded by a look at the hold, so that no wait can outlast it unseen and nothing is written without it."""
+    """A client that checks the hold before every request, so that a hold cannot expire unnoticed and nothing is written without it."""
 
     def __init__(self, client: Client, held: Held) -> None:
         self._client = client

@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Holding a set while it is written: one task at a time, from its first write to its end, through all its slices.
 
-The rules are those of client-go's leader election (tools/leaderelection/leaderelection.go): nobody compares a time that another host
-has written with his own clock. A holder renews by writing the record; a reader counts, by his own monotonic clock, since when he has
-seen no renewal, and takes the set over after the seconds that the hold names (observedTime and LeaseDurationSeconds there). Skewed
-clocks do no harm, clocks of different speed only beyond the ratio of expiry to renewal.
+The rules are those of client-go's leader election (tools/leaderelection/leaderelection.go): a time that another host has written is never
+compared with the local clock. A holder renews by writing the record. A reader measures, by its own monotonic clock, how long it has
+observed no renewal, and takes the set over after the duration in the hold (observedTime and LeaseDurationSeconds there). Clock skew
+has no effect, and clocks of different speed matter only beyond the ratio of expiry to renewal.
 
-As there, this is no fencing. Each request of a run that holds a set, and each repetition of a write that got no answer, is preceded by a
-look at the time of the last renewal, and where that is a while ago by a renewal, which fails where another run was there: a run that was
-stopped, asleep or cut off learns that before it writes. What remains is one request of each thread that had passed this look and was
-then delayed, on its way or with its process, for longer than is left of the hold.
+As there, this is not fencing. Before each request of a run that holds a set, and before each retry of a write without an answer, the run
+checks the time of its last renewal, and renews if that is a while ago. The renewal fails if another run took the set. So a run that was
+stopped, suspended or disconnected detects this before it writes. The remaining risk is one request of each thread that passed the check and
+was then delayed for longer than the rest of the hold.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Cl
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
-#: As rarely as leaves a request two thirds of the hold: the transport repeats one for a minute (`_api.retry.PATIENT`).
+#: Leaves two thirds of the hold for a request, because the transport retries one for a minute (`_api.retry.PATIENT`).
 _RENEW_AFTER = HOLD_SECONDS / 3
 _POLL = 1.0
 
@@ -43,24 +43,27 @@ Members = c.Mapping[ObjectKey, Entry]
 
 
 class HoldLost(HwaccelError):
-    """Another run has the set, or may have it: nothing more may be written."""
+    """Another run holds the set, or may hold it, so nothing more may be written."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(
-            "another run took the set over", where, why, "see that one run at a time writes the set, and run again"
+            "another run took over the set",
+            where,
+            why,
+            "make sure that only one run at a time writes the set, and run again",
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Queued:
-    """Another run has the set. failure: it was waited for long enough."""
+    """Another run holds the set. failure: lock_timeout has passed."""
 
     line: str
     failure: HwaccelError | None = None
 
 
 class Held:
-    """The record, and our hold on it: every write of it goes through here, under the resourceVersion of the one before. Threads may share one."""
+    """The record and the hold on it. Every write of the record uses the resourceVersion of the previous one. Threads may share an instance."""
 
     def __init__(self, store: RecordStore, turn: Turn, clock: Clock, options: SetOptions) -> None:
         self._store = store
@@ -69,7 +72,7 @@ class Held:
         self._options = options
         self._lock = threading.RLock()
         self._lost: HoldLost | None = None
-        #: Members as the next write of the record tells them.
+        #: Members for the next write of the record.
         self._members: Members = {}
         self._record: Record | None = None
         self._in_secret = False
@@ -80,23 +83,23 @@ class Held:
 
     @property
     def lost(self) -> HoldLost | None:
-        """Set once another run has, or may have, what was ours."""
+        """Set once another run holds, or may hold, the set."""
         return self._lost
 
     def waited(self) -> bool:
-        """Whether others were waited for, reported once."""
+        """Whether the run waited for others, reported once."""
         waited, self._turn.waiting = self._turn.waiting is not None, None
         return waited
 
     @property
     def record(self) -> Record:
-        """As it was read or written last."""
+        """The record as last read or written."""
         if self._record is None:
             raise AssertionError("the record is used before it was read")
         return self._record
 
     def read(self, *, holds_secret: bool) -> Record:
-        """The record as it is now. Raises HoldLost where it bears no hold of ours any more."""
+        """The current record. Raises HoldLost if it no longer has this run's hold."""
         record = self._store.read(holds_secret=holds_secret)
         if self.ours and not self._is_ours(record):
             self._give_up(record)
@@ -104,21 +107,21 @@ class Held:
         return record
 
     def queue(self, record: Record) -> Queued | None:
-        """None where the set is free or ours. Waits for another run, until the slice is over or lock_timeout.
+        """None if the set is free or held by this run. Waits for another run until the end of the slice or lock_timeout.
 
-        Raises RecordChanged where it has come free: what was planned on it is old.
+        Raises RecordChanged if another run released it, because the plan is then outdated.
         """
         other, turn = self._blocking(record), self._turn
         if other is None:
             return None
         now = self._clock.monotonic()
-        # A boot in between has set the clock back.
+        # A reboot has reset the clock.
         turn.waiting = now if turn.waiting is None or turn.waiting > now else turn.waiting
         while other is not None:
             line = self._line(other)
             if self._clock.monotonic() - turn.waiting >= self._options.lock_timeout:
-                why = "one run at a time writes a set"
-                step = f"wait for it to end, or see why it hangs; a dead one loses the set {other.seconds:g} s after its last renewal has been seen"
+                why = "only one run at a time may write a set"
+                step = f"wait for it to end, or check why it is stuck; if it is dead, its hold expires {other.seconds:g} s after its last renewal"
                 return Queued(line, HwaccelError(line, self._store.where(record), why, step))
             if self._clock.slice_over(_POLL):
                 return Queued(line)
@@ -127,23 +130,23 @@ class Held:
         raise RecordChanged(self._store.where(record))
 
     def leftover(self, record: Record) -> bool:
-        """Whether a run that is known to be dead has left its hold."""
+        """Whether the hold belongs to a run that is known to be dead."""
         return record.hold is not None and not self._is_ours(record) and self._turn.holder.is_dead(record.hold.holder)
 
     def take(self, record: Record, members: Members, moved_from: Record | None = None) -> None:
-        """One write takes the set and names all members, old and new; none where it is ours and they are named. Raises RecordChanged where another was first.
+        """Takes the set and records all members, old and new, in one write, if that is still needed. Raises RecordChanged if another run was first.
 
-        moved_from: the ConfigMap whose set has come to hold a Secret.
+        moved_from: the ConfigMap of a set that now contains a Secret.
         """
         if self.ours:
-            # The record as we have it may be newer: planning took its time, and the hold was renewed.
+            # This run's record may be newer than the plan, because the hold was renewed while planning.
             self.put(members)
             return
         self._turn.since = stamp(self._clock.now())
         left = moved_from or record.stale
         if left is not None:
             record = dataclasses.replace(record, stale=self._take_old(left))
-        # Until the look for a Secret that another run may be making at this moment.
+        # This lasts until the check for a Secret that another run may be creating at the same time.
         moving = record.moving or (record.kind == "ConfigMap" and not record.stored)
         self._record, self._members = dataclasses.replace(record, moving=moving), members
         try:
@@ -155,7 +158,7 @@ class Held:
         self._look_aside(fresh=not record.stored)
 
     def put(self, members: Members) -> None:
-        """Tell the members now, and keep the set. No write where nothing is new."""
+        """Records the members now and keeps the hold. Nothing is written if there is no change."""
         with self._lock:
             self._members = members
             if self.record.members != members or not self.record.stored:
@@ -164,42 +167,42 @@ class Held:
                 self.keep()
 
     def settle(self, members: Members) -> None:
-        """The next write of the record tells these."""
+        """Sets the members for the next write of the record."""
         with self._lock:
             self._members = members
 
     def correct(self, record: Record, members: Members) -> None:
-        """What nobody has to be kept away for, as it is a single write: the record tells the truth. Raises RecordChanged."""
+        """Updates the record without a hold, because it is a single write. Raises RecordChanged."""
         if self.ours:
             self.settle(members)
             return
         self._record = record
         if record.parts or not record.stored:
-            # Parts are dropped, and the other kind is looked for, after the write: nobody may come in between.
+            # After the write, parts are deleted and the other kind is checked, so other runs must be excluded.
             self.take(record, members)
             return
         self._record = self._store.write(dataclasses.replace(record, members=members, hold=None))
         self._members = members
 
     def keep(self) -> None:
-        """To be called before each request: renews the hold where a good part of it has gone by. Raises HoldLost."""
+        """Must be called before each request. Renews the hold after a third of its duration. Raises HoldLost."""
         if not self.ours:
             return
         with self._lock:
             if self._lost is not None:
                 raise self._lost
             if self._turn.holder.ended:
-                self._give_up(None, "the task that this run belongs to was ended, so others may have the set")
+                self._give_up(None, "the task of this run was ended, so other runs may hold the set")
             if self._age() >= _RENEW_AFTER:
                 self._renew()
 
     def pause(self) -> None:
-        """At the end of a slice: what is known is written, and the hold stays."""
+        """At the end of a slice, writes the known state and keeps the hold."""
         if self.ours and self._record is not None:
             self.put(self._members)
 
     def release(self) -> None:
-        """One write tells the truth and lets go. Raises HoldLost."""
+        """Writes the final state and releases the hold in one write. Raises HoldLost."""
         with self._lock:
             if not self.ours or self._lost is not None:
                 return
@@ -209,7 +212,7 @@ class Held:
                 self._renew()
             stale = self.record.stale
             if stale is not None and self._is_ours(stale):
-                # A move that was not finished; the Secret holds the set until the write after this one.
+                # The move was not completed. The Secret holds the set until the next write.
                 self._record = dataclasses.replace(
                     self.record, stale=self._store.write(dataclasses.replace(stale, hold=None))
                 )
@@ -217,7 +220,7 @@ class Held:
             self._turn.renewed = None
 
     def let_go(self) -> None:
-        """After an error, as far as possible: what has happened to the record is not known, so it is read again."""
+        """Releases the hold after an error, as far as possible. The state of the record is unknown, so it is read again."""
         if not self.ours or self._lost is not None:
             return
         members, known = self._members, self._record
@@ -226,33 +229,33 @@ class Held:
             self._members = members if known is not None else self._members
             self.release()
         except HwaccelError:
-            # The error before this one is what is reported. The hold expires by itself.
+            # The first error is reported. The hold expires automatically.
             return
 
     def delete(self) -> None:
-        """The record goes, and the hold with it. Raises HoldLost."""
+        """Deletes the record, and so the hold. Raises HoldLost."""
         with self._lock:
             self.keep()
-            # Alone, the record that it was moved from would be believed.
+            # If the record that it was moved from remained, the next run would use it.
             self.drop_stale()
             self._delete(self.record)
             self._turn.renewed = None
 
     def drop_stale(self) -> None:
-        """The ConfigMap that the record was moved from goes. Raises HoldLost."""
+        """Deletes the ConfigMap that the record was moved from. Raises HoldLost."""
         with self._lock:
             if self.record.stale is not None:
                 self._delete(self.record.stale)
                 self._record = dataclasses.replace(self.record, stale=None)
 
     def resumes(self, *, secret: bool) -> None:
-        """A slice that only waits: the record is read when the hold is to be renewed, and not before."""
+        """In a slice that only waits, the record is not read before the hold must be renewed."""
         self._in_secret = secret
 
     def _take_old(self, old: Record) -> Record:
-        """The ConfigMap says, in the write that takes it, that the set moves into a Secret: a run that then finds both knows which to believe.
+        """Records in the ConfigMap, in the write that takes it, that the set moves to a Secret, so that a run that finds both knows which one is valid.
 
-        Whoever has it now loses it by this, so it is the one that all others compete for as long as it is there.
+        This write ends the current hold, so all runs compete for the ConfigMap as long as it exists.
         """
         started = self._now()
         taken = self._store.write(dataclasses.replace(old, moving=True, hold=self._hold()))
@@ -260,9 +263,9 @@ class Held:
         return taken
 
     def _look_aside(self, *, fresh: bool) -> None:
-        """After the write that took a set: of two runs that take it in records of two kinds, each writes its own and then looks for the other's.
+        """Called after the write that took a set. If two runs take it in records of two kinds, each writes its own and then checks for the other's.
 
-        So at least one of them sees the other, and steps back.
+        So at least one of them detects the other, and releases its hold.
         """
         record = self.record
         if record.kind == "ConfigMap" and record.moving:
@@ -300,9 +303,9 @@ class Held:
         self._write(self._hold())
 
     def _write(self, hold: Hold | None, *, taking: bool = False) -> None:
-        """Write the record as it is to be. Where it has changed since, it goes on where the hold is still ours. taking: that we had none is no loss."""
+        """Writes the desired record. If it changed since, the run continues if it still holds the set. taking: there was no hold before."""
         started = self._now()
-        # From here on the server may have it, whatever we hear.
+        # From here on the server may have stored it, whatever it answers.
         self._turn.renewed = self._turn.renewed or started
         desired = dataclasses.replace(self.record, members=self._members, hold=hold)
         try:
@@ -310,7 +313,7 @@ class Held:
         except RecordChanged:
             found = self._store.read(holds_secret=desired.kind == "Secret")
             if self._is_ours(found) and found.kind == desired.kind:
-                # Somebody edited it, or our own write got no answer and was sent again.
+                # The record was edited, or this run's own write got no answer and was retried.
                 self._record = self._store.write(
                     dataclasses.replace(
                         desired, resource_version=found.resource_version, uid=found.uid, parts=found.parts
@@ -329,9 +332,9 @@ class Held:
         holder = found.hold.holder if found is not None and found.hold is not None else ""
         by = f"it is held by {_short(holder)}" if holder else "its record was released, replaced or deleted"
         late = (
-            f"ours went {self._age():.0f} s without a renewal"
+            f"the hold of this run was not renewed for {self._age():.0f} s"
             if self._age() >= HOLD_SECONDS
-            else "somebody has changed the record"
+            else "the record was changed"
         )
         known = self._record or found
         self._lost = HoldLost(self._store.where(known) if known else "", why or f"{by}; {late}")
@@ -347,16 +350,16 @@ class Held:
         return self._clock.now(), self._clock.monotonic()
 
     def _age(self) -> float:
-        """Seconds since our last renewal, at most: a machine that was asleep is noticed by its wall clock, one whose wall clock was set back by the other."""
+        """Maximum of the seconds since the last renewal by both clocks: the wall clock detects a suspended machine, the monotonic one a wall clock set back."""
         if self._turn.renewed is None:
             return 0.0
         return max(now - then for now, then in zip(self._now(), self._turn.renewed, strict=True))
 
     def _blocking(self, record: Record) -> Hold | None:
-        """The hold of another run that is still alive, as far as anybody can tell."""
+        """The hold of another run that is alive, as far as known."""
         hold, turn = record.hold, self._turn
         if hold is None or self._is_ours(record) or turn.holder.is_dead(hold.holder):
-            # A run that was stopped in the middle of a move may have the old record only.
+            # A run that was stopped during a move may only have the old record.
             return self._blocking(record.stale) if record.stale is not None else None
         now = self._clock.monotonic()
         if turn.sighted is None or turn.sighted[:2] != (hold.holder, hold.renewed) or turn.sighted[2] > now:
@@ -365,10 +368,10 @@ class Held:
 
     def _line(self, hold: Hold) -> str:
         if self._turn.sighted is None:
-            raise AssertionError("a hold is reported that was not looked at")
+            raise AssertionError("a hold is reported that was not observed")
         age = self._clock.monotonic() - self._turn.sighted[2]
         since = f" since {hold.since} by its own clock" if hold.since else ""
-        left = f"its last renewal was seen {age:.0f} s ago, without another it is free in {max(0.0, hold.seconds - age):.0f} s"
+        left = f"its last renewal was observed {age:.0f} s ago; without another one it expires in {max(0.0, hold.seconds - age):.0f} s"
         return f"the set is held by {_short(hold.holder)}{since}; {left}"
 
 

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds a set, and whether that run is still there.
+"""Which run holds a set, and whether that run is still alive.
 
-A task of several slices has no process of its own between two of them: the controller sleeps and starts the next one. So the process
-whose life counts is not the module's but the one that starts the slices, ansible-core's worker, which is forked for one task of one
-host and ends with it. It counts only where the module runs on the same boot and in the same pid namespace: there a reader can see
-whether the worker is gone, and there the module itself looks before each request, so that an orphaned slice stops as well. Everywhere
-else (a bastion, a container, a controller without /proc) nothing can be proven, and the hold ends by its expiry.
+A task of several slices has no process of its own between two of them: the controller sleeps and starts the next one. So the relevant
+process is not the module's but the one that starts the slices, ansible-core's worker, which is forked for one task of one host and ends
+with it. It is only checked if the module runs on the same boot and in the same pid namespace. There a reader can detect that the worker
+has ended, and the module itself checks it before each request, so that an orphaned slice stops as well. Everywhere else (a bastion,
+a container, a controller without /proc) nothing can be proven, and the hold ends when it expires.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Holder:
 
     @property
     def ended(self) -> bool:
-        """Whether the process whose life counts for this run is gone: others may take the set then, so nothing more may be written."""
+        """Whether the process that this run belongs to has ended. Others may then take the set, so nothing more may be written."""
         return self.is_dead(self.identity)
 
 
 def this_process() -> str:
-    """This process, for `this_run` in the processes that it starts."""
+    """Identity of this process, for `this_run` in the processes that it starts."""
     return f"{os.getpid()} {_place()} {_started(os.getpid()) or _UNKNOWN}"
 
 
 def this_run(task: str = "", *, sliced: bool = False) -> Holder:
     """The run that this process is part of.
 
-    task: `this_process` of the one that starts the slices, "" where nobody has reported; sliced: this process is one of several of the task.
+    task: `this_process` of the process that starts the slices, "" if unknown; sliced: this process is one of several of the task.
     """
     here = _place()
     pid, place, started = _life(task, here, sliced)
@@ -52,7 +52,7 @@ def this_run(task: str = "", *, sliced: bool = False) -> Holder:
 
 
 def _life(task: str, here: str, sliced: bool) -> tuple[str, str, str]:
-    """Pid, place and start of the process whose life counts; without a pid where none does."""
+    """Pid, place and start of the relevant process; without a pid if there is none."""
     text = task if sliced else this_process()
     pid, _space, rest = text.partition(" ")
     place, _space, started = rest.rpartition(" ")
@@ -60,7 +60,7 @@ def _life(task: str, here: str, sliced: bool) -> tuple[str, str, str]:
 
 
 def _is_dead(identity: str, here: str) -> bool:
-    """True only where this host can tell: the same boot, the same pid namespace, and no such process any more."""
+    """True only if this host can prove it: the same boot, the same pid namespace, and the process no longer exists."""
     head, separator, tail = identity.rpartition(" (")
     fields = tail.rstrip(")").split(" ")
     pid = head.rpartition(" pid ")[2]
@@ -76,13 +76,13 @@ def _is_dead(identity: str, here: str) -> bool:
 
 
 def _is_gone(pid: int, started: str) -> bool:
-    """Whether a process has ended. What may not be looked at (another user's process, /proc with hidepid) proves nothing."""
+    """Whether a process has ended. A process that is not accessible (another user's, /proc with hidepid) proves nothing."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        # EPERM says that there is one.
+        # EPERM means that the process exists.
         pass
     found = _started(pid)
     return bool(found) and started != _UNKNOWN and found != started
@@ -97,7 +97,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Start time of a process in clock ticks since boot, "" where it cannot be read: a pid can be given again, both together cannot."""
+    """Start time of a process in clock ticks since boot, "" if it cannot be read. A pid can be reused, pid and start time together cannot."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as source:
             return source.read().rpartition(")")[2].split()[19]

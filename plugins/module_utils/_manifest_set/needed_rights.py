@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which rights a plan lacks, reported before anything is written."""
+"""Permissions that a plan lacks, reported before anything is written."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.rights import Right, refused
 
-#: Applying an object that is not there needs both.
+#: Applying an object that does not exist needs both.
 _APPLY_VERBS = ("patch", "create")
-#: A dry run that finds an immutable field shows that the object may be patched, not that it may be made anew.
+#: A dry run that fails with an immutable field proves the permission to patch the object, not the one to recreate it.
 _RECREATE_VERBS = ("delete", "create")
 
 
 def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right]:
-    """What dry runs were refused, and what access reviews say where there could be no dry run."""
+    """Permissions that dry runs lacked, and the results of access reviews if a dry run was not possible."""
     found = {right for step in steps for right in step.rights}
     asking = [step for step in steps if step.write and not step.rights]
     questions = {
         (verb, step.resource, step.key.namespace, "") for step in asking if step.unvalidated for verb in _APPLY_VERBS
     }
-    # Rights to one object can be granted by its name.
+    # Permissions can be granted for single objects by name.
     questions |= {
         (verb, step.resource, step.key.namespace, step.key.name)
         for step in asking
@@ -44,6 +44,6 @@ def missing(client: Client, steps: c.Sequence[Step], threads: int) -> list[Right
 
 
 def record_rights(client: Client, resource: Resource, namespace: str, *, stored: bool) -> list[Right]:
-    """What writing the record needs. A real run finds out by its first write; check mode, which has none, asks."""
+    """Permissions to write the record. A real run detects missing ones at its first write. Check mode, which does not write, sends access reviews."""
     verbs = ("update",) if stored else ("create", "update")
     return refused(client, [(verb, resource, "") for verb in verbs], namespace)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is there: one LIST per kind and namespace, single GETs where that is less."""
+"""The observed objects: one LIST per kind and namespace, or single GETs if these are fewer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 T = t.TypeVar("T")
 R = t.TypeVar("R")
 
-#: Up to so many objects are asked for by name where listing would read everybody's objects of that kind: no request more than a list is.
+#: Maximum number of objects that are read by name if a list would return all objects of that kind.
 _FEW = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class ObjectQuery:
-    """One object to look for. known: it is in the record, so it bears the set's label unless somebody took it off."""
+    """One object to read. known: it is in the record, so it has the set's label unless that was removed."""
 
     key: ObjectKey
     resource: Resource
@@ -42,7 +42,7 @@ class ObjectQuery:
 class _Query:
     resource: Resource
     namespace: str
-    labelled: bool
+    labeled: bool
     full: bool
     objects: tuple[ObjectQuery, ...]
 
@@ -50,7 +50,7 @@ class _Query:
 def observe(
     client: Client, objects: c.Sequence[ObjectQuery], set_ids: c.Sequence[str], threads: int
 ) -> dict[ObjectKey, dict[str, t.Any]]:
-    """The live objects among those wanted: metadata only, or whole where `full` is set."""
+    """The live objects among those requested: metadata only, or complete if `full` is set."""
     groups: dict[tuple[Resource, str], list[ObjectQuery]] = {}
     for item in objects:
         groups.setdefault((item.resource, item.key.namespace), []).append(item)
@@ -60,10 +60,10 @@ def observe(
     for (resource, namespace), items in groups.items():
         known = [item for item in items if item.known]
         unknown = [item for item in items if not item.known]
-        labelled = bool(known) and len(unknown) <= _FEW
+        labeled = bool(known) and len(unknown) <= _FEW
         if known or len(unknown) > _FEW:
-            lists.append(_Query(resource, namespace, labelled, any(item.full for item in items), tuple(items)))
-        if labelled or (not known and len(unknown) <= _FEW):
+            lists.append(_Query(resource, namespace, labeled, any(item.full for item in items), tuple(items)))
+        if labeled or (not known and len(unknown) <= _FEW):
             singles += unknown
     for found, missed in _all(lambda query: _list(client, query, set_ids), lists, threads):
         live |= found
@@ -73,7 +73,7 @@ def observe(
 
 
 def _all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R]:
-    """Results of all. Where reading is forbidden, every missing right is reported, each once."""
+    """Results of all requests. If reading is forbidden, every missing permission is reported once."""
     results: list[R] = []
     forbidden: dict[str, Fault] = {}
     for result in map_all(work, items, threads):
@@ -91,9 +91,9 @@ def _all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R
 def _list(
     client: Client, query: _Query, set_ids: c.Sequence[str]
 ) -> tuple[dict[ObjectKey, dict[str, t.Any]], list[ObjectQuery]]:
-    """Those found, and those still to be asked for by name: known members without the label, or all where listing is forbidden."""
+    """Objects in the list, and those that must be read by name: known members without the label, or all if listing is forbidden."""
     selector = ""
-    if query.labelled:
+    if query.labeled:
         selector = f"{PART_OF}={set_ids[0]}" if len(set_ids) == 1 else f"{PART_OF} in ({','.join(set_ids)})"
     by_name: dict[str, dict[str, t.Any]] = {}
     try:
@@ -106,7 +106,7 @@ def _list(
     except NotFound:
         return {}, []
     found = {item.key: by_name[item.key.name] for item in query.objects if item.key.name in by_name}
-    return found, [item for item in query.objects if query.labelled and item.known and item.key not in found]
+    return found, [item for item in query.objects if query.labeled and item.known and item.key not in found]
 
 
 def _get(client: Client, item: ObjectQuery) -> dict[str, t.Any] | None:

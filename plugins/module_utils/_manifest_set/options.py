@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one call of the engine is asked to do, and what it tells."""
+"""Options and result of one call of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
-#: API for good: whoever owns a field under such a name is one of our sets.
+#: This is permanent API: a field manager with this prefix is a set of this collection.
 FIELD_MANAGER_PREFIX = "hwaccel.gpu/"
 DEFAULT_RECORD_NAMESPACE = "hwaccel-gpu-records"
 
@@ -44,7 +44,7 @@ class SetOptions:
     def __post_init__(self) -> None:
         if not _SET_NAME.fullmatch(self.name):
             raise HwaccelError(
-                f"{self.name!r:.80} is no usable name of a set",
+                f"{self.name!r:.80} is not a valid name of a set",
                 "name",
                 "it becomes the name of an object",
                 "use lower case letters, digits and hyphens",
@@ -55,7 +55,7 @@ class SetOptions:
         return FIELD_MANAGER_PREFIX + self.name
 
     def called(self, option: str) -> str:
-        """What the reader of a message can set: the variable behind an option, where the task has named one."""
+        """The name that a message uses for an option: the variable that sets it, if the task names one."""
         return self.option_variables.get(option, option)
 
 
@@ -81,7 +81,7 @@ class Row:
 
 @dataclasses.dataclass
 class Report:
-    """What a call found and did so far; a failed one keeps what it did."""
+    """What a call observed and did so far. A failed call reports what it did."""
 
     changed: bool = False
     rows: dict[ObjectKey, Row] = dataclasses.field(default_factory=dict)
@@ -105,7 +105,7 @@ class SetFailed(HwaccelError):
 
     def __init__(self, faults: c.Sequence[Fault], done: str) -> None:
         super().__init__(
-            f"{len(faults)} {'objects' if len(faults) > 1 else 'object'} could not be brought to the state asked for; {done}"
+            f"{len(faults)} {'objects' if len(faults) > 1 else 'object'} could not be brought to the desired state; {done}"
         )
         self.faults = tuple(faults)
         self.args = ("\n".join([f"{self.args[0]}:"] + [f"- {fault}" for fault in faults]),)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole plan of one call: every member's step, what is pruned, and everything that speaks against it."""
+"""The whole plan of one call: every member's step, what is pruned, and all problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.readiness impor
 
 @dataclasses.dataclass(frozen=True)
 class SetPlan:
-    """steps are in the order of the manifests. gone: recorded members of which nothing is left."""
+    """steps are in the order of the manifests. gone: recorded members that no longer exist."""
 
     scene: Scene
     steps: tuple[Step, ...]
@@ -48,7 +48,7 @@ class SetPlan:
 
     @property
     def going(self) -> list[Step]:
-        """What an earlier run or slice has deleted and this one waits for."""
+        """Objects that an earlier run or slice deleted and that this one waits for."""
         return (
             [step for step in self.prunes if step.action == steps.DELETED and not step.write]
             if self.scene.options.wait
@@ -56,7 +56,7 @@ class SetPlan:
         )
 
     def union(self) -> dict[ObjectKey, Entry]:
-        """Members before and after, as the record names them while the run is under way."""
+        """Members before and after the run, for the record during the run."""
         members = dict(self.scene.record.members)
         for step in self.steps:
             if step.entry is None or step.write:
@@ -65,9 +65,9 @@ class SetPlan:
         return members
 
     def truth(self, written: c.Mapping[ObjectKey, Entry], gone: c.Container[ObjectKey]) -> dict[ObjectKey, Entry]:
-        """Members after the run. What was planned and not reached keeps its place, with no ask: the next run sees to it.
+        """Members after the run. Members that were planned but not reached are kept without desired state, so that the next run applies them.
 
-        What is deleted keeps its place as long as somebody waits for it: a run that follows waits as well.
+        Deleted members are kept as long as the run waits for them, so that the next run waits as well.
         """
         members: dict[ObjectKey, Entry] = {}
         manager = self.scene.options.manager
@@ -91,7 +91,7 @@ class SetPlan:
 def build(
     client: Client, options: SetOptions, record: Record, set_ids: tuple[str, ...], members: c.Sequence[Member]
 ) -> SetPlan:
-    """Look, compare, and ask the server by dry runs. Nothing is written."""
+    """Reads the objects, compares them, and validates changes by dry runs. Nothing is written."""
     declared = {member.key for member in members}
     leftovers = pruning.served(client, [entry for key, entry in record.members.items() if key not in declared])
     live = observe(client, _queries(client, options, record, members, leftovers), set_ids, options.threads)
@@ -145,7 +145,7 @@ def _decided(scene: Scene, members: c.Sequence[Member], leftovers: list[tuple[En
 
 
 def _too_many(scene: Scene, doomed: c.Sequence[Step]) -> Fault | None:
-    """DaemonSets are read only where they are more than the limit allows."""
+    """DaemonSets are only read if there are more than the limit allows."""
     recorded, options = len(scene.record.members), scene.options
     limits = (recorded, len(doomed), options.max_prune, recorded - len(doomed), options.called("max_prune"))
     fault = pruning.limit_fault(*limits)
@@ -184,7 +184,7 @@ def _queries(
             )
             known = bool(record.members.get(member.key) and record.members[member.key].uid)
             queries.append(ObjectQuery(member.key, resource, known, full))
-    # The version that the set asks for serves its leftovers of the same kind as well: one LIST for both.
+    # Objects to prune are read in the API version of the set's members of the same kind, so that one LIST serves both.
     versions = {item.resource.group_kind: item.resource for item in queries}
     queries += [
         ObjectQuery(entry.key, versions.get(resource.group_kind, resource), bool(entry.uid))
@@ -194,7 +194,7 @@ def _queries(
 
 
 def _served(client: Client, member: Member) -> Resource | None:
-    """How the server knows a member's kind. Where the set raises a CRD's version, objects of it are there in the older one already."""
+    """The resource of a member's kind on the server. If the set updates a CRD's version, its objects exist in the older version."""
     if not member.planned_kind:
         return member.resource
     try:
@@ -210,7 +210,7 @@ def _foreign(scene: Scene, planned: c.Sequence[Step]) -> list[dict[str, str]]:
         live = scene.live.get(step.key)
         if live is None or step.adopted or step.action == steps.RECREATED:
             continue
-        # What is about to be reclaimed is drift, not an addition.
+        # A field that will be reclaimed is drift, not an addition.
         recorded = step.entry.fields if step.entry else fieldsets.EMPTY
         found += foreign_fields(step.key, live, manager, fieldsets.of_object(live, manager) | recorded)
     return found
@@ -220,5 +220,5 @@ def _foreign_fault(item: dict[str, str]) -> Fault:
     name = f"{item['kind']} {item['namespace']}/{item['name']}".replace(" /", " ")
     step = "remove it, or run without strict"
     return Fault(
-        f"{item['path']} of {name} was added by {item['manager']}", "strict", "it is no field of this set", step
+        f"{item['path']} of {name} was added by {item['manager']}", "strict", "it is not a field of this set", step
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bringing a set to the state asked for."""
+"""Brings a set to the desired state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ensure_present(
     clock: Clock,
     resume: c.Mapping[str, t.Any],
 ) -> Report:
-    """Apply, correct drift, prune and wait. `Report.pending` is to be given back as resume where the slice was too short. The caller lets go of the set."""
+    """Apply, correct drift, prune and wait. `Report.pending` must be passed as resume to the next slice, if there is one. The caller releases the set."""
     if resume.get("phase") == "wait":
         report = summary.from_pending(resume)
         held.resumes(secret=report.record.get("kind") == "Secret")
@@ -49,17 +49,17 @@ def ensure_present(
         try:
             return run.once()
         except RecordChanged:
-            # Another run came in between; what it did changes our plan.
+            # Another run changed the set in the meantime, so the plan is outdated.
             continue
     raise HwaccelError(
-        f"the record of the set {options.name} never stands still",
-        why="other runs write it all the time",
-        next_step="run one at a time",
+        f"the record of the set {options.name} keeps changing",
+        why="other runs write it",
+        next_step="make sure that only one run at a time writes the set",
     )
 
 
 class _Run:
-    """One attempt at a time, from reading the record to releasing it."""
+    """One attempt, from reading the record to releasing it."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Run:
         return self._after(plan, written, pruned, report)
 
     def _after(self, plan: SetPlan, written: Written, pruned: Pruned, report: Report) -> Report:
-        """What really happened in place of what was planned."""
+        """Replaces the planned steps by what was done."""
         report = summary.merged(self._resume, summary.outcome(report, plan, written, pruned, diff=self._options.diff))
         if self._held.lost is not None:
             report.failure = self._held.lost
@@ -175,9 +175,9 @@ class _Run:
         return _waited(self._client, self._options, self._clock, report, resume)
 
     def _await_turn(self, record: Record) -> Report | None:
-        """None where the set is free or ours. Raises RecordChanged where it has come free."""
+        """None if the set is free or held by this run. Raises RecordChanged if another run released it."""
         queued = self._held.queue(record)
-        # Waiting for others is none of wait_timeout.
+        # The time that the run waits for others does not count towards wait_timeout.
         if queued is None:
             self._since = self._clock.now() if self._held.waited() else self._since
             return None
@@ -194,7 +194,7 @@ def _as_kind(record: Record, kind: str) -> Record:
 
 
 def _waited(client: Client, options: SetOptions, clock: Clock, report: Report, resume: c.Mapping[str, t.Any]) -> Report:
-    """Wait for the members that resume names, and write what was seen into the report."""
+    """Waits for the members in resume, and reports their observed state."""
     resources = {ObjectKey(*entry[:4]): client.resource(entry[4], entry[1]) for entry in resume["waits_on"]}
     until = float(resume["since"]) + options.wait_timeout
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deleting and releasing what a plan marks so."""
+"""Deletes and releases objects according to a plan."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TRIES = 10
 
 @dataclasses.dataclass
 class Pruned:
-    """deleted: asked to go, or given up. gone: those of which nothing is left, or nobody waits for. seen: rows and warnings of the waiting."""
+    """deleted: deletion was requested, or fields were released. gone: those that no longer exist or are not waited for. seen: rows and warnings of waiting."""
 
     deleted: set[ObjectKey] = dataclasses.field(default_factory=set)
     gone: set[ObjectKey] = dataclasses.field(default_factory=set)
@@ -45,7 +45,7 @@ class Pruned:
 
 
 def prune(scene: Scene, clock: Clock, prunes: c.Sequence[Step], until: float) -> Pruned:
-    """Backwards through the waves, as they once came: with `wait`, nothing loses its rights or settings before it is gone, until `until` (time.time())."""
+    """Deletes in reverse order of the waves. With `wait`, objects keep their permissions and settings until they are gone, up to `until` (time.time())."""
     done = Pruned()
     try:
         _prune_waves(scene, clock, prunes, until, done)
@@ -88,9 +88,9 @@ def _delete_wave(scene: Scene, group: c.Sequence[Step], done: Pruned) -> None:
 
 
 def remove(scene: Scene, step: Step, *, pods_first: bool) -> None:
-    """Delete one object, or give up what we own of an adopted one. What is gone, or was made anew by somebody, is no longer ours.
+    """Deletes one object, or releases an adopted one. Objects that are gone or were recreated by others no longer belong to the set.
 
-    pods_first: a workload is gone only when its pods are, so that who waits for it knows that nothing of it runs.
+    pods_first: a workload is gone only when its pods are, so that after the wait none of them is running.
     """
     if step.action == steps.RELEASED:
         _release(scene.client, step, scene.options.manager)
@@ -105,9 +105,9 @@ def remove(scene: Scene, step: Step, *, pods_first: bool) -> None:
 
 
 def _release(client: Client, step: Step, manager: str) -> None:
-    """Give up every field: an apply of nothing takes away what only we own.
+    """Releases every field: an apply without fields removes those that only the set owns.
 
-    Where the object could not live without one of these fields, it keeps their values and only our name in the books goes.
+    If the object is invalid without one of these fields, it keeps their values, and only the set's entry in managedFields is removed.
     """
     metadata: dict[str, t.Any] = {"name": step.key.name, "uid": step.uid}
     if step.key.namespace:
@@ -130,7 +130,7 @@ def _forget_manager(client: Client, step: Step, manager: str) -> None:
         patch: dict[str, t.Any] = {
             "metadata": {
                 "resourceVersion": live["metadata"]["resourceVersion"],
-                # An empty list would be taken for "leave it to the server"; one empty entry clears the books.
+                # The server ignores an empty list of managedFields. A list with one empty entry clears them.
                 "managedFields": kept or [{}],
                 "labels": {PART_OF: None},
             }
@@ -139,6 +139,6 @@ def _forget_manager(client: Client, step: Step, manager: str) -> None:
             client.patch(step.resource, step.key.name, step.key.namespace, patch)
             return
         except Conflict:
-            # A controller wrote its status in between.
+            # A controller may have written its status in the meantime.
             if not tries_left:
                 raise

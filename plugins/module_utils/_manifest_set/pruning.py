@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Members that are no longer asked for."""
+"""Members that are no longer in the definition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.workloads impor
 
 
 def served(client: Client, entries: c.Iterable[Entry]) -> list[tuple[Entry, Resource]]:
-    """Recorded members with their resource; a kind that the server has no longer took its objects with it."""
+    """Recorded members with their resource; if the server no longer has a kind, its objects are gone as well."""
     found = []
     for entry in entries:
         try:
@@ -42,32 +42,32 @@ def served(client: Client, entries: c.Iterable[Entry]) -> list[tuple[Entry, Reso
 
 
 def is_ours(scene: Scene, entry: Entry) -> bool:
-    """Whether the living object under a recorded name is the one that we made."""
+    """Whether the live object with a recorded name is the one that this set created."""
     live = scene.live.get(entry.key)
     if live is None:
         return False
     if entry.uid:
         return bool(entry.uid == live["metadata"]["uid"])
-    # Recorded by a run that was killed before it could learn the uid.
+    # A run recorded it and was killed before the uid was known.
     bearer = (live["metadata"].get("labels") or {}).get(PART_OF, "")
     return bearer in scene.set_ids and bool(fieldsets.of_object(live, scene.options.manager))
 
 
 def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
-    """What becomes of one member that is no longer asked for; None where there is nothing of ours any more."""
+    """The step of a member that is no longer in the definition; None if it no longer exists or belongs to others."""
     if not is_ours(scene, entry):
         return None
     live = scene.live[entry.key]
     step = Step(entry.key, resource, steps.KEPT, entry=entry, uid=live["metadata"]["uid"], live=live, before=live)
     if not scene.options.prune:
-        return _replace(step, reason="it is no longer asked for, and prune is off")
+        return _replace(step, reason="it is no longer in the definition, and prune is off")
     if (entry.key.group, entry.key.kind) in waves.CONTAINERS:
-        return _replace(step, reason=f"a {entry.key.kind} is never pruned; state: absent removes it")
+        return _replace(step, reason=f"a {entry.key.kind} is never pruned; state: absent deletes it")
     if live["metadata"].get("deletionTimestamp"):
         return _replace(step, action=steps.DELETED, reason="it is being deleted already")
     if entry.adopted:
         return _replace(
-            step, action=steps.RELEASED, write=True, reason="it was adopted, so only our fields are given up"
+            step, action=steps.RELEASED, write=True, reason="it was adopted, so only the fields of the set are released"
         )
     return try_delete(scene, _replace(step, action=steps.DELETED, write=True))
 
@@ -75,21 +75,21 @@ def prune_step(scene: Scene, entry: Entry, resource: Resource) -> Step | None:
 def limit_fault(
     recorded: int, pruned: int, max_prune: str, remaining: int, called: str = "max_prune", idle: int = 0
 ) -> Fault | None:
-    """A list that came out empty by mistake must not empty a cluster.
+    """Limits pruning, so that a definition that is empty by mistake does not delete everything.
 
-    called: what the reader sets max_prune by. idle: so many of pruned are missed by no node.
+    called: name of max_prune in messages. idle: number of pruned DaemonSets without nodes.
     """
     if not pruned:
         return None
     if not remaining:
-        step = "check the definition; to remove the whole set is state: absent"
+        step = "check the definition; use state: absent to remove the whole set"
         return Fault(
             f"all {recorded} members of the set would be deleted", called, "pruning never removes all of a set", step
         )
     limit, counted = prune_limit(recorded, max_prune), pruned - idle
     if counted > limit:
         how = f"{called}: {counted} or more" + (f" (-e {called}={counted})" if called != "max_prune" else "")
-        step = f"check the definition; where this is meant, run once with {how}"
+        step = f"check the definition; if this is intended, run once with {how}"
         beside = f", besides {idle} DaemonSets without a node" if idle else ""
         return Fault(
             f"{counted} of {recorded} members would be deleted{beside}", called, f"{max_prune} allows {limit}", step
@@ -98,7 +98,7 @@ def limit_fault(
 
 
 def idle(scene: Scene, prunes: c.Sequence[Step]) -> int:
-    """How many of these are DaemonSets that no node has or should have a pod of: their nodes have gone, so nothing is taken from any."""
+    """Number of DaemonSets without existing or desired pods. Their nodes have left the cluster, so deleting them affects no node."""
     found = map_or_raise(
         lambda step: _is_idle(scene.client, step),
         [step for step in prunes if step.key.kind == "DaemonSet"],
@@ -111,12 +111,12 @@ def _is_idle(client: Client, step: Step) -> bool:
     try:
         return desired_nowhere(client.get(step.resource, step.key.name, step.key.namespace))
     except (NotFound, Forbidden):
-        # Whoever may not read it cannot tell.
+        # Without permission to read it, it counts.
         return False
 
 
 def prune_limit(recorded: int, max_prune: str) -> int:
-    """How many members may go: a number, or a share of the recorded ones (at least one: a set of four must be able to lose one)."""
+    """Maximum number of pruned members: a number, or a share of the recorded ones (at least one, so that small sets can lose one)."""
     text = str(max_prune).strip()
     try:
         if text.endswith("%"):
@@ -130,10 +130,10 @@ def prune_limit(recorded: int, max_prune: str) -> int:
         return number
     except ValueError:
         raise HwaccelError(
-            f"max_prune {text!r:.40} is not usable",
+            f"max_prune {text!r:.40} is invalid",
             "max_prune",
             "it is neither a number nor a percentage",
-            "give e.g. 3 or 20%",
+            "set for example 3 or 20%",
         ) from None
 
 
@@ -142,7 +142,7 @@ def prune_order(planned: c.Sequence[Step]) -> list[tuple[int, list[Step]]]:
 
 
 def try_delete(scene: Scene, step: Step) -> Step:
-    """The step after a dry run of its delete: missing rights and webhooks that refuse are reported before the first write."""
+    """The step after a dry run of its delete: missing permissions and webhooks that refuse are reported before the first write."""
     try:
         scene.client.delete(step.resource, step.key.name, step.key.namespace, uid=step.uid, dry_run=True)
     except (NotFound, Conflict):

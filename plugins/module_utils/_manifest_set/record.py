@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a set: an ApplySet parent (KEP-3659) that knows each member's uid, ask and owned fields. Pure.
+"""The record of a set: an ApplySet parent (KEP-3659) with each member's uid, hash of the desired state and owned fields. Pure.
 
 Names, labels, annotations and the format are API: a cluster's records outlive every release.
 """
@@ -38,22 +38,22 @@ PARTS = "hwaccel.gpu/parts"
 MOVING = "hwaccel.gpu/moving"
 
 FORMAT = "1"
-#: An object may have 1 MiB and some; base64 and metadata are counted in.
+#: The API server limits objects to a little more than 1 MiB, which includes base64 and metadata.
 PART_LIMIT = 900 * 1024
-#: Long enough for the slowest request between two renewals, short enough that a run on another host that died does not block an evening.
+#: Long enough for the slowest request between two renewals, and short enough that a run that died on another host does not block for long.
 HOLD_SECONDS = 90.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One member. uid and ask are empty until it has been applied once; fields is what we owned after that."""
+    """One member. uid and ask are empty until it was applied once; fields are those that the set owned after that."""
 
     key: ObjectKey
     uid: str = ""
     ask: str = ""
     fields: fieldsets.FieldSet = fieldsets.EMPTY
     adopted: bool = False
-    #: Managers that fields were reclaimed from by the last write: twice the same one is a fight.
+    #: Managers from which the last write reclaimed fields. The same one twice in a row is a conflict between two writers.
     fought: tuple[str, ...] = ()
 
 
@@ -61,8 +61,8 @@ class Entry:
 class Hold:
     """The lease on the set: part of the record, so that taking it and writing the union of members is one atomic write.
 
-    since and renewed are stamps of the holder's clock: people read them, and a renewed one that changes is a sign of life. Nobody compares
-    them with a clock of his own. seconds: after so many without a change the hold is free (a Lease's leaseDurationSeconds).
+    since and renewed are timestamps of the holder's clock. They are for users, and a change of renewed shows that the holder is alive. They are never
+    compared with another clock. seconds: time without a change after which the hold expires (a Lease's leaseDurationSeconds).
     """
 
     holder: str
@@ -73,7 +73,7 @@ class Hold:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What is known of a set. resource_version is empty as long as nothing is stored."""
+    """What is known of a set. resource_version is empty until it is stored."""
 
     kind: str
     namespace: str
@@ -83,9 +83,9 @@ class Record:
     resource_version: str = ""
     uid: str = ""
     parts: tuple[str, ...] = ()
-    #: Of a ConfigMap: its set has come to hold a Secret, so the record is on its way into one.
+    #: For a ConfigMap: its set now contains a Secret, so the record is being moved to a Secret.
     moving: bool = False
-    #: The ConfigMap that such a move has left behind.
+    #: The ConfigMap that an incomplete move left.
     stale: Record | None = None
 
     @property
@@ -103,9 +103,9 @@ def applyset_id(name: str, namespace: str, kind: str, group: str = "") -> str:
 
 
 def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
-    """The parent, and the objects that hold the members which do not fit into it.
+    """The parent, and the objects with the members that do not fit into it.
 
-    Parts are named after their content and are written before the parent, which names them: a kill in between leaves the old state whole.
+    Parts are named after their content and are written before the parent that lists them, so that a kill in between leaves the old state intact.
     """
     chunks = [_encode(entries) for entries in _chunks(list(record.members.values()))] or [_encode([])]
     parts = [_part(record, set_name, chunk) for chunk in chunks[1:]]
@@ -136,16 +136,16 @@ def to_objects(record: Record, set_name: str) -> tuple[dict[str, t.Any], list[di
 
 
 def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) -> Record:
-    """What `to_objects` wrote. Raises HwaccelError where the object is not one of ours or cannot be read."""
+    """Reads what `to_objects` wrote. Raises HwaccelError if the object is not a record or cannot be read."""
     metadata = parent["metadata"]
     annotations = metadata.get("annotations") or {}
     where = f"{parent['kind']} {metadata.get('namespace')}/{metadata['name']}"
     if annotations.get(TOOLING) != TOOLING_VALUE:
         raise HwaccelError(
-            "the object at the place of the set's record is not ours",
+            "the object with the name of the set's record is not a record of this collection",
             where,
             f"its {TOOLING} is {annotations.get(TOOLING, 'missing')!r}",
-            "give the set another name, or another record_namespace",
+            "set another name or another record_namespace",
         )
     members: dict[ObjectKey, Entry] = {}
     try:
@@ -156,7 +156,7 @@ def from_objects(parent: dict[str, t.Any], parts: c.Iterable[dict[str, t.Any]]) 
             "the record of the set cannot be read",
             where,
             f"{type(error).__name__}: {error}",
-            "restore it, or delete it: the next run finds its members by their label and writes it again",
+            "restore it, or delete it: the next run finds its members by their label and recreates it",
         ) from None
     named = annotations.get(PARTS)
     return Record(
@@ -178,7 +178,7 @@ def part_names(parent: dict[str, t.Any]) -> list[str]:
 
 
 def _chunks(entries: list[Entry]) -> c.Iterator[list[Entry]]:
-    """Members in portions that stay below the limit; as one portion in all but enormous sets."""
+    """Members in parts that stay below the limit. Only very large sets have more than one part."""
     if not entries or _size(_encode(entries)) <= PART_LIMIT:
         yield entries
         return
@@ -194,12 +194,12 @@ def _chunks(entries: list[Entry]) -> c.Iterator[list[Entry]]:
 
 
 def _size(chunk: dict[str, str]) -> int:
-    # A Secret's data is base64 once more.
+    # The data of a Secret is base64-encoded once more.
     return sum(len(value) for value in chunk.values()) * 4 // 3 + 4096
 
 
 def _encode(entries: c.Sequence[Entry]) -> dict[str, str]:
-    """Members as lines that a human can read, their field sets compressed beside them in the same order."""
+    """Members as readable lines, and their compressed field sets in the same order."""
     lines = []
     for entry in entries:
         line: dict[str, t.Any] = {
@@ -229,7 +229,7 @@ def _decode(obj: dict[str, t.Any]) -> list[Entry]:
     lines = [json.loads(line) for line in data["members"].split("\n") if line]
     fields = json.loads(zlib.decompress(base64.b64decode(data["fields"])))
     if len(lines) != len(fields):
-        raise ValueError("members and fields do not agree")
+        raise ValueError("members and fields do not match")
     return [
         Entry(
             key=ObjectKey(line["group"], line["kind"], line["namespace"], line["name"]),
@@ -263,7 +263,7 @@ def _payload(kind: str, metadata: dict[str, t.Any], chunk: dict[str, str]) -> di
 
 
 def stamp(moment: float) -> str:
-    """time.time() as people read it."""
+    """time.time() in a readable format."""
     return datetime.datetime.fromtimestamp(moment, tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -271,6 +271,6 @@ def _hold(annotations: c.Mapping[str, str]) -> Hold | None:
     if not annotations.get(HELD_BY):
         return None
     written = annotations.get(HELD_SECONDS) or ""
-    # A number that nobody can read would hold for ever.
+    # With an invalid number the hold would never expire.
     seconds = float(written) if written.isdecimal() and len(written) <= 3 else HOLD_SECONDS
     return Hold(annotations[HELD_BY], annotations.get(HELD_SINCE) or "", annotations.get(HELD_RENEWED) or "", seconds)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From manifests to members: which resource each is, and what only comes into being with the set."""
+"""From manifests to members: the resource of each, and which kinds and namespaces the set itself creates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """One object that is asked for. body bears the set's label. planned_kind: its CRD is only in the set, the server does not know it."""
+    """One object of the definition. body has the set's label. planned_kind: its CRD is only in the set, the server does not have it yet."""
 
     key: ObjectKey
     resource: Resource
@@ -33,17 +33,17 @@ class Member:
 def members_of(
     client: Client, manifests: c.Sequence[Manifest], set_id: str, record_namespace: str
 ) -> tuple[list[Member], list[Fault]]:
-    """Members in the order of their manifests, and everything that is wrong with their kinds and namespaces."""
+    """Members in the order of their manifests, and all errors in their kinds and namespaces."""
     planned = _planned_kinds(manifests)
     members: list[Member] = []
     faults: list[Fault] = []
     for manifest in manifests:
         resource, unknown = _resource(client, manifest, planned)
         if resource is None:
-            why = "the cluster has no such kind, and no CustomResourceDefinition of the set brings it"
+            why = "the cluster has no such kind, and no CustomResourceDefinition of the set defines it"
             faults.append(
                 Fault(
-                    f"{manifest.api_version} {manifest.key.kind} is not known",
+                    f"{manifest.api_version} {manifest.key.kind} is unknown",
                     manifest.origin,
                     why,
                     "correct it, or install its operator first",
@@ -54,13 +54,13 @@ def members_of(
         if wrong:
             faults.append(wrong)
             continue
-        body = labelled(manifest.body, set_id)
+        body = labeled(manifest.body, set_id)
         members.append(Member(manifest.key, resource, body, digest(body), manifest.origin, unknown))
     return members, faults
 
 
 def with_namespace(client: Client, manifests: c.Sequence[Manifest], namespace: str) -> list[Manifest]:
-    """The default namespace laid into namespaced objects that name none."""
+    """Sets the default namespace in namespaced objects without one."""
     planned = _planned_kinds(manifests)
     result = []
     for manifest in manifests:
@@ -72,8 +72,8 @@ def with_namespace(client: Client, manifests: c.Sequence[Manifest], namespace: s
     return result
 
 
-def labelled(body: dict[str, t.Any], set_id: str) -> dict[str, t.Any]:
-    """A copy that bears the set's label; what only the server may write is left out of the ask."""
+def labeled(body: dict[str, t.Any], set_id: str) -> dict[str, t.Any]:
+    """A copy with the set's label and without fields that only the server may write."""
     metadata = {
         key: value
         for key, value in body["metadata"].items()
@@ -84,7 +84,7 @@ def labelled(body: dict[str, t.Any], set_id: str) -> dict[str, t.Any]:
 
 
 def _planned_kinds(manifests: c.Iterable[Manifest]) -> dict[tuple[str, str], Resource]:
-    """(apiVersion, kind) to the resource that the set's own CRDs will serve."""
+    """Resources that the set's own CRDs will serve, by (apiVersion, kind)."""
     planned: dict[tuple[str, str], Resource] = {}
     for manifest in manifests:
         if (manifest.key.group, manifest.key.kind) != waves.CRD:
@@ -109,7 +109,7 @@ def _planned_kinds(manifests: c.Iterable[Manifest]) -> dict[tuple[str, str], Res
 def _resource(
     client: Client, manifest: Manifest, planned: c.Mapping[tuple[str, str], Resource]
 ) -> tuple[Resource | None, bool]:
-    """The resource, and whether the server does not know it yet."""
+    """The resource, and whether the server does not have it yet."""
     try:
         return client.resource(manifest.api_version, manifest.key.kind), False
     except UnknownKind:
@@ -123,14 +123,14 @@ def _namespace_fault(manifest: Manifest, resource: Resource, record_namespace: s
             f"{key.short} has no namespace",
             manifest.origin,
             "its kind is namespaced",
-            "give metadata.namespace, or the option namespace",
+            "set metadata.namespace, or the option namespace",
         )
     if not resource.namespaced and key.namespace:
         return Fault(
             f"{key.short} has a namespace", manifest.origin, "its kind is cluster-scoped", "remove metadata.namespace"
         )
     if key.namespace == record_namespace or ((key.group, key.kind) == waves.NAMESPACE and key.name == record_namespace):
-        why = f"{record_namespace} holds the records of sets and is outside of every set"
+        why = f"{record_namespace} contains the records of sets and cannot be part of a set"
         return Fault(
             f"{key.short} cannot be in a set",
             manifest.origin,

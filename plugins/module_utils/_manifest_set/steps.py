@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One member's part in a plan."""
+"""The step of one member in a plan."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 CREATED, CONFIGURED, RECLAIMED, UNCHANGED = "created", "configured", "reclaimed", "unchanged"
 ADOPTED, RECREATED, DELETED, RELEASED, KEPT = "adopted", "recreated", "deleted", "released", "kept"
 
-#: Actions that leave the cluster as it was.
+#: Actions that do not change the cluster.
 QUIET = frozenset((UNCHANGED, KEPT))
 
 
 @dataclasses.dataclass(frozen=True)
 class Reclaimed:
-    """A field that was ours and is again. manager is who has it, empty where it was removed."""
+    """A field of the set that was changed and corrected. manager is the one that changed it, empty if it was removed."""
 
     path: str
     manager: str
@@ -31,22 +31,22 @@ class Reclaimed:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What is to be done with one object. member is None where it is no longer asked for."""
+    """The action for one object. member is None if it is no longer in the definition."""
 
     key: ObjectKey
     resource: Resource
     action: str
     member: Member | None = None
     entry: Entry | None = None
-    #: What is sent; a field that a known controller rightly has is left out of it.
+    #: The body to send, without fields that a known controller owns by design.
     body: dict[str, t.Any] = dataclasses.field(default_factory=dict)
-    #: Of the living object: precondition of the write. Empty where it is to be created.
+    #: uid of the live object as precondition of the write. Empty if the object does not exist.
     uid: str = ""
     write: bool = False
     force: bool = False
-    #: How the old object is deleted before the new one is made, "" where it is not.
+    #: How the old object is deleted before the new one is created, "" if it is not deleted.
     propagation: str = ""
-    #: Why the server could not be asked, "" where it was.
+    #: Why the server could not validate the step, "" if it did.
     unvalidated: str = ""
     reason: str = ""
     before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
@@ -58,7 +58,7 @@ class Step:
     faults: tuple[Fault, ...] = ()
     rights: tuple[tuple[str, str, str, str], ...] = ()
     adopted: bool = False
-    #: The old object is being deleted: ours can only be made once it is gone.
+    #: The old object is being deleted, and the new one can only be created once it is gone.
     await_gone: bool = False
 
     @property

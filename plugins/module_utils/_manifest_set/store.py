@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading and writing the record of a set."""
+"""Reads and writes the record of a set."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ RESOURCES = {"ConfigMap": CONFIG_MAP, "Secret": SECRET}
 
 _LEAVING_TRIES = 60
 
-#: On the namespace that we make for records: only one that bears it is removed again.
+#: Label of the namespace that the collection creates for records. Only a namespace with it is deleted.
 OWNED = {"app.kubernetes.io/managed-by": "hwaccel.gpu", "hwaccel.gpu/holds": "records"}
 
 
 class RecordChanged(HwaccelError):
-    """Another run wrote the record since we read it."""
+    """Another run wrote the record since this run read it."""
 
     def __init__(self, where: str) -> None:
-        super().__init__("another run changed the record of the set meanwhile", where, next_step="run again")
+        super().__init__("another run changed the record of the set in the meantime", where, next_step="run again")
 
 
 class RecordStore:
-    """One set's record. A Secret where the set holds a Secret: hashes of secrets can be guessed."""
+    """One set's record. It is a Secret if the set contains a Secret, because secrets could be guessed from their hashes."""
 
     def __init__(self, client: Client, options: SetOptions, clock: Clock) -> None:
         self._client = client
@@ -54,13 +54,13 @@ class RecordStore:
         self._manager = options.manager
 
     def read(self, *, holds_secret: bool) -> Record:
-        """The record, an empty one where none is stored. The other kind is looked at only where the expected one is missing."""
+        """The record, an empty one if none is stored. The other kind is only read if the expected one is missing."""
         kinds = ("Secret", "ConfigMap") if holds_secret else ("ConfigMap", "Secret")
         for kind in kinds:
             try:
                 found = self.read_kind(kind)
             except Forbidden:
-                # Who may not read the other kind has not written a record of it.
+                # A run that may not read the other kind has not written such a record.
                 if kind == kinds[0]:
                     raise
                 continue
@@ -69,7 +69,7 @@ class RecordStore:
         return Record(kinds[0], self._options.record_namespace, self._options.name)
 
     def _after_a_move(self, found: Record, *, holds_secret: bool) -> Record:
-        """A move that was cut short leaves a ConfigMap and a Secret: what the Secret says is newer, and what only the other knows is a member as well."""
+        """An incomplete move leaves a ConfigMap and a Secret. The Secret is newer, and entries that only the ConfigMap has are members as well."""
         newer = (
             self.read_kind("Secret")
             if found.kind == "ConfigMap" and found.moving
@@ -83,7 +83,7 @@ class RecordStore:
         return dataclasses.replace(newer, members={**older.members, **newer.members}, stale=older)
 
     def write(self, record: Record) -> Record:
-        """The record as stored. Raises RecordChanged where it is not the one that was read."""
+        """Stores the record and returns it. Raises RecordChanged if it changed since it was read."""
         parent, parts = to_objects(record, self._options.name)
         resource = RESOURCES[record.kind]
         for part in parts:
@@ -108,12 +108,12 @@ class RecordStore:
         return written
 
     def delete(self, record: Record) -> None:
-        """The record is gone, with its parts. Raises RecordChanged where it is not the one that was read. The caller holds the set.
+        """Deletes the record and its parts. Raises RecordChanged if it changed since it was read. The caller holds the set.
 
-        The parts go first: once the record is gone, nobody holds the set, and another run may bring parts of its own.
+        The parts are deleted first, because once the record is gone, the set is free and another run may create its own parts.
         """
         resource = RESOURCES[record.kind]
-        # Also those that a killed run left behind, which no record names.
+        # This includes parts that a killed run left and that no record lists.
         self._drop_parts(resource, keep=())
         try:
             self._client.delete(
@@ -125,7 +125,7 @@ class RecordStore:
             raise RecordChanged(self.where(record)) from None
 
     def drop_namespace(self) -> bool:
-        """Remove the namespace of the records where it is ours and holds nothing any more. True where it was removed."""
+        """Deletes the namespace of the records if this collection created it and it is empty. True if it was deleted."""
         name = self._options.record_namespace
         try:
             namespace = self._client.get(NAMESPACE, name, metadata_only=True)
@@ -147,7 +147,7 @@ class RecordStore:
         return True
 
     def namespace_gone(self) -> bool:
-        """Also where another run has made it anew."""
+        """Also true if another run recreated it."""
         try:
             namespace = self._client.get(NAMESPACE, self._options.record_namespace, metadata_only=True)
         except NotFound:
@@ -158,15 +158,15 @@ class RecordStore:
         return f"{record.kind} {record.namespace}/{record.name}"
 
     def beside(self, record: Record) -> Record | None:
-        """The record of the other kind, None where there is none."""
+        """The record of the other kind, None if there is none."""
         try:
             return self.read_kind("ConfigMap" if record.kind == "Secret" else "Secret")
         except Forbidden:
-            # Who may not read the other kind has not written a record of it.
+            # A run that may not read the other kind has not written such a record.
             return None
 
     def read_kind(self, kind: str) -> Record | None:
-        """The record of this kind, None where there is none."""
+        """The record of this kind, None if there is none."""
         try:
             parent = self._client.get(RESOURCES[kind], self._options.name, self._options.record_namespace)
         except NotFound:
@@ -176,7 +176,7 @@ class RecordStore:
             try:
                 parts.append(self._client.get(RESOURCES[kind], name, self._options.record_namespace))
             except NotFound:
-                # Members that only it knew are found again by their label when they are asked for.
+                # Members that only it listed are found by their label when they are in the definition.
                 continue
         return from_objects(parent, parts)
 
@@ -184,7 +184,7 @@ class RecordStore:
         try:
             self._create(part, resource)
         except Conflict:
-            # Its name is the hash of its content: it is the same.
+            # Its name is the hash of its content, so the existing one is equal.
             return
 
     def _create_namespace(self) -> None:
@@ -196,11 +196,11 @@ class RecordStore:
         try:
             self._client.create(body, NAMESPACE, field_manager=self._manager)
         except (Conflict, Forbidden):
-            # It is there already; or it has to be, as we may not make it.
+            # The namespace exists, or it must exist because this run may not create it.
             return
 
     def _create(self, obj: dict[str, t.Any], resource: Resource) -> Answer:
-        """Create in the namespace of the records, which may be missing (of a cluster's first set), or still on its way out after the last one was removed."""
+        """Creates an object in the namespace of the records, which may not exist yet (for a cluster's first set) or may be terminating."""
         for _try in range(_LEAVING_TRIES):
             try:
                 return self._client.create(obj, resource, field_manager=self._manager)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that hold what is being deleted, and those among them that nobody can end as long as their node is away.
+"""Pods that a deletion waits for, and those among them that cannot end as long as their node is not ready.
 
-The API server forgets a pod only when its kubelet says that it has ended, or when the Node object is gone.
+The API server removes a pod only when its kubelet reports that it has ended, or when the Node object is gone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """A pod that still is there. ending: it is terminating."""
+    """A pod that still exists. ending: it is terminating."""
 
     name: str
     node: str
@@ -38,7 +38,7 @@ class Held:
 
 
 def pods_of(client: Client, step: Step) -> list[Held]:
-    """Pods that a workload owns, or that are in a Namespace; [] for other kinds, and where they may not be read."""
+    """Pods that a workload owns, or that are in a Namespace; [] for other kinds, and if they may not be read."""
     group_kind = (step.key.group, step.key.kind)
     try:
         if group_kind == waves.NAMESPACE:
@@ -60,7 +60,7 @@ def pods_of(client: Client, step: Step) -> list[Held]:
 
 
 def stranded(client: Client, step: Step) -> list[Held]:
-    """The pods that are left, if no kubelet that is ready has any of them; [] where waiting is of use."""
+    """The remaining pods, if none of them is on a ready node; [] if waiting can help."""
     left = pods_of(client, step)
     away: dict[str, bool] = {}
     for pod in left:
@@ -77,7 +77,7 @@ def named(pods: c.Sequence[Held]) -> str:
 
 
 def _away(client: Client, name: str) -> bool:
-    """Without its Node object a pod is forgotten soon, so that one is waited for."""
+    """A pod without a Node object is soon garbage collected, so it is waited for."""
     if not name:
         return False
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From steps to the result that users read, and through the slices of a long wait. Pure."""
+"""Builds the result from steps, also across the slices of a long wait. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def add_details(report: Report, step: Step) -> None:
 
 
 def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, diff: bool) -> Report:
-    """The report of a real run: what was not reached is reported as such, and `changed` rests on what the server returned."""
+    """The report of a real run. Steps that were not reached are marked, and `changed` depends on what the server returned."""
     real = Report(record=report.record, foreign_fields=report.foreign_fields, missing_rights=report.missing_rights)
     for step in (*plan.steps, *plan.prunes):
         done = written.steps.get(step.key, step)
@@ -59,14 +59,14 @@ def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, 
 
 
 def merged(resume: c.Mapping[str, t.Any], report: Report) -> Report:
-    """A report laid over that of the slices before: what they did stays done."""
+    """Merges a report with those of the previous slices, so that what they did is kept."""
     if not resume.get("rows"):
         return report
     before = from_pending(resume)
     for key, row in before.rows.items():
         mine = report.rows.get(key)
         if mine is None or (mine.action == steps.UNCHANGED and row.action != steps.UNCHANGED):
-            # What no plan knows any more was waited for, and is gone.
+            # Objects that are no longer in the plan were waited for and are gone.
             report.rows[key] = Row(key, row.action, mine.ready if mine else row.ready, mine.reason if mine else "")
     report.changed = report.changed or before.changed
     for field in ("reclaimed", "conflicts"):
@@ -106,7 +106,7 @@ def keys_out(resources: c.Mapping[ObjectKey, Resource]) -> list[list[str]]:
 
 
 def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | None) -> HwaccelError:
-    """Names what is not ready, broken ones first."""
+    """Names objects that are not ready, failed ones first."""
     ordered = sorted(lagging.items(), key=lambda pair: not pair[1].failed)
     reasons = "; ".join(f"{key.short}: {verdict.reason}" for key, verdict in ordered[:_MOST_REPORTED])
     if len(ordered) > _MOST_REPORTED:
@@ -122,7 +122,7 @@ def not_ready_error(lagging: c.Mapping[ObjectKey, Verdict], timeout: float | Non
     return HwaccelError(
         f"{count} not ready after {timeout:g} s",
         why=reasons,
-        next_step="look at these objects and their events, or raise wait_timeout; all was applied",
+        next_step="check these objects and their events, or increase wait_timeout; all objects were applied",
     )
 
 

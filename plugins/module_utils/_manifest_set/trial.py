@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking the server by a dry run what an apply would do."""
+"""Determines by a dry run what an apply would do."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     WebhookDenied,
 )
 
-#: Kinds that are recreated without being asked: they hold nothing that a new one would not have.
+#: Kinds that are recreated by default, because they contain nothing that a new object would not have.
 _RECREATED = frozenset(("RoleBinding", "ClusterRoleBinding", "Job"))
 _PROPAGATION = {"recreate": "Background", "orphan": "Orphan"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """after: the object as it would be; None where the server could not tell."""
+    """after: the object after the apply; None if the server could not determine it."""
 
     body: dict[str, t.Any]
     after: dict[str, t.Any] | None = None
@@ -61,9 +61,9 @@ def attempt(
     force: bool = False,
     again: bool = False,
 ) -> Trial:
-    """A dry run without force; where only fields that were ours are in the way, one with it.
+    """A dry run without force, and one with force if the only conflicts are with fields of the set.
 
-    live: the object as it is, None where there is none; its managedFields tell where the fields of others are.
+    live: the live object, None if there is none; its managedFields list the fields of others.
     """
     try:
         answer = client.apply(body, member.resource, field_manager=options.manager, force=force, dry_run=True)
@@ -87,18 +87,18 @@ def _contested(
     found: list[FieldConflict],
     live: dict[str, t.Any],
 ) -> Trial:
-    """Sort the fields that others own: theirs by right, ours by the record, or in dispute."""
+    """Sorts the fields that others own: theirs by design, the set's by the record, or conflicts."""
     ours = {fieldsets.text(path) for path in entry.fields} if entry else set()
     rightful = [item for item in found if is_rightful(member.key.kind, item.manager, item.subresource, item.path)]
     left = {item.path: item for item in rightful}
-    # A field that is left to one of its owners is not sent, and so not in dispute with the others.
+    # A field that is left to one of its owners is not sent, so that it does not conflict with the others.
     contested = [item for item in found if item.path not in left]
     disputed = tuple(item for item in contested if item.path not in ours)
     if disputed and not options.force_conflicts:
         return Trial(body, conflicts=disputed, faults=tuple(_conflict_fault(member, item) for item in disputed))
     body, kept = _without(body, live, left.values())
     if kept:
-        # Sent by force, they would overwrite what a controller has put there.
+        # With force, they would overwrite a controller's values.
         return Trial(body, conflicts=tuple(kept), faults=tuple(_rightful_fault(member, item) for item in kept))
     trial = attempt(client, options, member, body, entry, coming, force=bool(contested), again=True)
     explained = ", ".join(f"{item.path} is left to {item.manager}" for item in rightful)
@@ -108,11 +108,11 @@ def _contested(
 def _without(
     body: dict[str, t.Any], live: dict[str, t.Any], fields: c.Iterable[FieldConflict]
 ) -> tuple[dict[str, t.Any], list[FieldConflict]]:
-    """The ask without fields of others, and those that could not be taken out of it."""
+    """The body without fields of others, and the fields that could not be removed from it."""
     body = copy.deepcopy(body)
     kept = []
     for item in fields:
-        # A conflict's text cannot be taken apart: names have dots and brackets of their own.
+        # The text of a conflict cannot be parsed, because names can contain dots and brackets.
         owned = fieldsets.of_manager(live, item.manager, item.subresource)
         removed = [fieldsets.without_path(body, path) for path in owned if fieldsets.text(path) == item.path]
         if not any(removed):
@@ -123,7 +123,7 @@ def _without(
 def _refused(
     options: SetOptions, member: Member, body: dict[str, t.Any], error: ApiError, coming: frozenset[str], force: bool
 ) -> Trial:
-    """An error of the dry run: one that the real run will not have, one that a policy answers, or a fault."""
+    """Handles an error of the dry run: the real run will not have it, a policy handles it, or it is reported."""
     if causes.lacks_dry_run(error):
         return Trial(body, force=force, unvalidated="a webhook does not support dry runs")
     text = str(error)
@@ -131,24 +131,20 @@ def _refused(
     if isinstance(error, (Forbidden, NotFound)) and missing and ("not found" in text or "no PriorityClass" in text):
         return Trial(body, force=force, unvalidated=f"it needs {missing}, which is only planned")
     if options.check_mode and isinstance(error, NotFound) and f'namespaces "{member.key.namespace}" not found' in text:
-        # Another set of the same playbook may be about to make it: a plan of the whole cannot know.
+        # Another set of the same playbook may create it before, which this plan cannot know.
         return Trial(
             body,
-            unvalidated=f"namespace {member.key.namespace} does not exist; the run fails where nothing makes it before",
+            unvalidated=f"namespace {member.key.namespace} does not exist; the run fails unless it is created before",
         )
     field = causes.immutable_field(error) if isinstance(error, Invalid) else ""
     if field:
         policy = policy_for(options, member)
         if policy in _PROPAGATION:
-            return Trial(
-                body, propagation=_PROPAGATION[policy], reason=f"{field} cannot be changed on the living object"
-            )
+            return Trial(body, propagation=_PROPAGATION[policy], reason=f"{field} of the live object is immutable")
         step = f"revert it, or set on_immutable for {member.key.kind} to recreate or orphan"
         return Trial(
             body,
-            faults=(
-                Fault(f"{field} of {member.key.short} cannot be changed", member.origin, error.faults[0].why, step),
-            ),
+            faults=(Fault(f"{field} of {member.key.short} is immutable", member.origin, error.faults[0].why, step),),
         )
     right = causes.missing_right(error) if isinstance(error, Forbidden) else None
     if right:
@@ -157,7 +153,7 @@ def _refused(
 
 
 def policy_for(options: SetOptions, member: Member) -> str:
-    """fail, recreate or orphan, for a kind."""
+    """The policy of a kind: fail, recreate or orphan."""
     key = member.key
     configured = (
         options.on_immutable.get(f"{key.kind}.{key.group}")
@@ -173,13 +169,13 @@ def _fault(member: Member, error: ApiError) -> Fault:
 
 
 def _conflict_fault(member: Member, item: FieldConflict) -> Fault:
-    step = "leave the field out, or run with force_conflicts: true to take it"
-    return Fault(_belongs(member, item), member.origin, "it has another value there, and was never ours", step)
+    step = "remove the field, or run with force_conflicts: true to take it over"
+    return Fault(_belongs(member, item), member.origin, "it has another value, and this set never owned it", step)
 
 
 def _rightful_fault(member: Member, item: FieldConflict) -> Fault:
-    why = "a known controller writes it by design, and it was not found in what is requested for under the name that the server gives it"
-    return Fault(_belongs(member, item), member.origin, why, "leave the field out; it is never taken by force")
+    why = "a known controller owns it by design, and the field could not be removed from the request by the server's name for it"
+    return Fault(_belongs(member, item), member.origin, why, "remove the field; it is never taken over by force")
 
 
 def _belongs(member: Member, item: FieldConflict) -> str:

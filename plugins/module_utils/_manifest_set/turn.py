@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A task's place among those that write one set, as it goes from slice to slice."""
+"""The state of a task that writes a set or waits for it, passed from slice to slice."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.holder i
 class Turn:
     """Times are (wall clock, monotonic clock) of this host.
 
-    Slices of a task run on one host, where the monotonic clock is that of the boot; after a boot in between it has
-    counted less than has gone by, which makes a reader patient and no holder careless: for that one the wall clock counts as well.
+    Slices of a task run on one host, whose monotonic clock starts at boot. After a reboot in between, it has counted less than has
+    passed. A waiting run then only waits longer. A holder also checks the wall clock, so that it does not overestimate its hold.
     """
 
     holder: Holder
-    #: When the set was taken, "" where it was not.
+    #: When this task took the set, "" if it did not.
     since: str = ""
-    #: Before the last write that has renewed our hold; None where we have none.
+    #: Before the last write that renewed the hold; None if there is no hold.
     renewed: tuple[float, float] | None = None
-    #: Another's hold: holder, its last renewal as it names it, and since when (monotonic) we have seen just that.
+    #: The hold of another run: holder, its last renewal by its own clock, and since when (monotonic) that was observed.
     sighted: tuple[str, str, float] | None = None
-    #: Since when (monotonic) we wait for others.
+    #: Since when (monotonic) the task has waited for others.
     waiting: float | None = None
 
     def out(self) -> dict[str, t.Any]:
@@ -41,7 +41,7 @@ class Turn:
 
 
 def turn_of(resume: c.Mapping[str, t.Any], holder: Holder) -> Turn:
-    """The turn of a task that may have had slices before."""
+    """The state of a task that may have had slices before."""
     known = resume.get("turn")
     if not known:
         return Turn(holder)

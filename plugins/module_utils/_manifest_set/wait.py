@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting once for all members, by LIST with back-off, in slices where the caller wants them."""
+"""Waits once for all members, by LIST with back-off, optionally in slices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Verdicts = dict[ObjectKey, Verdict]
 
 
 class Judge:
-    """Verdicts on live objects. The nodes are read at most once, and only for a DaemonSet that wants no pod, or fewer than it should have."""
+    """Verdicts on live objects. Nodes are read at most once, and only for a DaemonSet that desires no pod, or fewer than expected."""
 
     def __init__(self, client: Client, options: SetOptions) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Judge:
 
     def verdict(self, key: ObjectKey, live: dict[str, t.Any] | None) -> Verdict:
         if live is None:
-            return waiting("it is not there")
+            return waiting("it does not exist")
         return readiness.judge(live, key.group, key.kind, self._options.ready_when, self._nodes_for)
 
     def _nodes_for(self, daemon_set: c.Mapping[str, t.Any]) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class Judge:
 
 @dataclasses.dataclass(frozen=True)
 class Waited:
-    """over: nothing is left to wait for in this slice, be it that all are ready, one has failed, or time is up."""
+    """over: nothing is left to wait for in this slice, because all are ready, one has failed, or the deadline has passed."""
 
     verdicts: Verdicts
     over: bool
@@ -71,7 +71,7 @@ def wait_for(
     until: float,
     last_line: str = "",
 ) -> Waited:
-    """Poll until all are ready, one has failed, `until` (time.time()) has passed, or the slice is over."""
+    """Polls until all are ready, one has failed, `until` (time.time()) has passed, or the slice is over."""
     judge = Judge(client, options)
     verdicts: Verdicts = {}
     lines: list[str] = []

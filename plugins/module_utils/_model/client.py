@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the engine needs of a client; `_api.client.Client` has it, tests bring their own.
+"""The interface of the client that the engine needs. `_api.client.Client` implements it, and tests have their own.
 
 Every method raises only the errors of `_model.errors`.
 """
@@ -49,10 +49,10 @@ class Client(t.Protocol):
 
     @property
     def source(self) -> str:
-        """Where the credentials are from, without any of them."""
+        """Source of the credentials, without the credentials themselves."""
 
     def before_repeats(self, look: c.Callable[[], None]) -> None:
-        """look is called before a write that got no answer is sent again, replaces apart, which carry a resourceVersion; what it raises ends the request."""
+        """look is called before a write without an answer is retried, except for replaces with a resourceVersion. Its error ends the request."""
 
     def resource(self, api_version: str, kind: str) -> Resource:
         """Discovery, cached per process. Raises UnknownKind."""
@@ -64,13 +64,13 @@ class Client(t.Protocol):
         """Every resource of the server, each in its preferred version."""
 
     def forget_discovery(self) -> None:
-        """After a CRD or APIService was made: the next resource() asks the server again."""
+        """Must be called after a CRD or APIService was created, so that the next resource() queries the server again."""
 
     def server_version(self) -> dict[str, t.Any]:
-        """What the server says of itself: gitVersion, platform and so on."""
+        """The server's version: gitVersion, platform and so on."""
 
     def server_time(self) -> float | None:
-        """Seconds since 1970 by the server's clock, None where it has not reported it: timestamps of objects are compared with nothing else."""
+        """Seconds since 1970 by the server's clock, None if unknown. Timestamps of objects must only be compared with this clock."""
 
     def get(
         self, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False
@@ -86,7 +86,7 @@ class Client(t.Protocol):
         field_selector: str = "",
         metadata_only: bool = False,
     ) -> c.Iterator[Page]:
-        """Pages of 500; a 410 in the middle restarts the list once from the beginning (the caller sees a page with restarted items only once)."""
+        """Pages of 500; a 410 in the middle restarts the list once from the beginning (the caller gets each restarted item only once)."""
 
     def list(
         self,
@@ -97,7 +97,7 @@ class Client(t.Protocol):
         field_selector: str = "",
         metadata_only: bool = False,
     ) -> Page:
-        """All pages as one."""
+        """All pages as one list."""
 
     def apply(
         self,
@@ -113,12 +113,12 @@ class Client(t.Protocol):
     def create(
         self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
     ) -> Answer:
-        """POST; raises Conflict where there is one of that name."""
+        """POST; raises Conflict if the name exists."""
 
     def replace(
         self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
     ) -> Answer:
-        """PUT: metadata.resourceVersion, where it is set, is the precondition."""
+        """PUT: metadata.resourceVersion, if set, is the precondition."""
 
     def patch(
         self,
@@ -132,7 +132,7 @@ class Client(t.Protocol):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Answer:
-        """Merge patch by default; JSON patch as application/json-patch+json. Not repeated after a dropped connection unless it carries a resourceVersion."""
+        """Merge patch by default; JSON patch as application/json-patch+json. Not retried after a dropped connection unless it has a resourceVersion."""
 
     def delete(
         self,
@@ -145,10 +145,10 @@ class Client(t.Protocol):
         propagation: str = "Background",
         dry_run: bool = False,
     ) -> None:
-        """With preconditions where uid and resource_version are given. Raises NotFound, Conflict (another one, or it was written since)."""
+        """With preconditions if uid and resource_version are set. Raises NotFound, Conflict (another uid, or changed since)."""
 
     def evict(self, name: str, namespace: str, *, uid: str, dry_run: bool = False) -> None:
-        """The Pod of that uid is asked to terminate. Raises BudgetRefused, NotFound, Conflict (another uid)."""
+        """Evicts the Pod with that uid. Raises BudgetRefused, NotFound, Conflict (another uid)."""
 
     def watch(
         self,
@@ -161,9 +161,9 @@ class Client(t.Protocol):
         metadata_only: bool = False,
         deadline: float,
     ) -> c.Iterator[Event]:
-        """Events until `deadline` (time.monotonic() seconds); reconnects by itself.
+        """Events until `deadline` (time.monotonic() seconds); reconnects automatically.
 
-        Raises Gone where the caller must list again, Unreachable or Overloaded where nothing could be watched.
+        Raises Gone if the caller must list again, Unreachable or Overloaded if nothing could be watched.
         """
 
     def logs(self, namespace: str, pod: str, container: str, *, previous: bool = False, tail_lines: int = 20) -> str:

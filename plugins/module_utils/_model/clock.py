@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time, as whoever waits has it."""
+"""Time, for code that waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """Time, so that tests can bring their own. deadline: time.monotonic() at which a slice ends, None where there are no slices."""
+    """Time functions, which tests can replace. deadline: time.monotonic() at which a slice ends, None where there are no slices."""
 
     deadline: float | None = None
     now: c.Callable[[], float] = time.time

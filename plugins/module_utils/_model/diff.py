@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an object looks like for `changed` and for --diff."""
+"""Objects as they are compared for `changed` and shown for --diff."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import credentials
 
-#: Set by the server on its own account: no change of ours.
+#: Set by the server itself, so not a change of the run.
 _SERVER_METADATA = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -19,7 +19,7 @@ REDACTED_AFTER = "(redacted: another value after)"
 
 
 def comparable(obj: dict[str, t.Any] | None) -> dict[str, t.Any]:
-    """An object without status and without what the server counts and books: two of these being equal means "not changed"."""
+    """An object without status and without fields that the server maintains: two equal results mean "not changed"."""
     if not obj:
         return {}
     kept = {key: value for key, value in obj.items() if key != "status"}
@@ -35,7 +35,7 @@ def changed(before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> 
 def redacted_pair(
     before: dict[str, t.Any] | None, after: dict[str, t.Any] | None
 ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """Both sides, comparable, a Secret's values and users and passwords in URLs replaced; which keys changed stays visible."""
+    """Both sides in comparable form, with values of Secrets and credentials in URLs replaced. Changed keys remain visible."""
     left, right = _copy(before), _copy(after)
     if "Secret" in (left.get("kind"), right.get("kind")):
         for field in ("data", "stringData"):
@@ -48,7 +48,7 @@ def redacted_pair(
 
 
 def _copy(obj: dict[str, t.Any] | None) -> dict[str, t.Any]:
-    """Comparable, and safe to be shown but for what a Secret holds."""
+    """Comparable, and safe to show except for the values of a Secret."""
     copied: dict[str, t.Any] = credentials.redacted(comparable(obj))
     return copied
 
@@ -64,7 +64,7 @@ def _redact_maps(left: t.Any, right: t.Any) -> None:
 
 
 def entry(title: str, before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> dict[str, t.Any]:
-    """One entry of the task's diff; text as YAML-like sorted JSON is left to Ansible, which prints mappings itself."""
+    """One entry of the task's diff; mappings are not formatted, because Ansible does that."""
     left, right = redacted_pair(before, after)
     return {
         "before_header": title if left else f"{title} (absent)",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one exception family of the collection."""
+"""The exceptions of the collection."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable impor
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """One thing that is wrong, stated so that its reader can act.
+    """One error, described so that the user can act.
 
     what: what failed ("applying DaemonSet hwaccel-gpu/driver"); where: the file, server or field;
-    why: the cause as far as it is known; next_step: what the reader does now. Each is made printable: much of it is text of others.
+    why: the cause as far as known; next_step: what to do next. All are made printable, because they contain text from elsewhere.
     """
 
     what: str
@@ -29,7 +29,7 @@ class Fault:
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.what + (f" ({self.where})" if self.where else ""), self.why) if part)
-        # Words of others often end with a full stop, and a guess is a question.
+        # Text from elsewhere often ends with a period, and a suggestion is a question.
         return (
             f"{text.removesuffix('.')}{'' if text.endswith('?') else '.'} Next: {self.next_step}"
             if self.next_step
@@ -37,14 +37,14 @@ class Fault:
         )
 
     def as_dict(self) -> dict[str, str]:
-        """As results have it: its fields, and all of them as one `text`."""
+        """The error for results: its fields, and all of them as one `text`."""
         return {**dataclasses.asdict(self), "text": str(self)}
 
 
 class HwaccelError(Exception):
     """Base of every error that the collection raises on purpose; `_module` turns it into a failed task.
 
-    faults: every fault found, so that one run tells all of them.
+    faults: every error, so that one run reports all of them.
     """
 
     def __init__(self, what: str, where: str = "", why: str = "", next_step: str = "") -> None:
@@ -53,16 +53,16 @@ class HwaccelError(Exception):
 
 
 class ManyFaults(HwaccelError):
-    """Several independent faults found before anything was touched."""
+    """Several independent errors that were detected before any change."""
 
     def __init__(self, faults: list[Fault] | tuple[Fault, ...]) -> None:
-        super().__init__(f"{len(faults)} faults found, nothing was changed")
+        super().__init__(f"{len(faults)} errors, nothing was changed")
         self.faults = tuple(faults)
         self.args = ("\n".join(f"- {fault}" for fault in faults),)
 
 
 class ApiError(HwaccelError):
-    """The API server, or the way to it, said no. status: HTTP status, 0 where there was no answer."""
+    """The API server, or the connection to it, failed the request. status: HTTP status, 0 without an answer."""
 
     status = 0
 
@@ -70,16 +70,16 @@ class ApiError(HwaccelError):
         self, what: str, where: str = "", why: str = "", next_step: str = "", *, body: dict | None = None
     ) -> None:
         super().__init__(what, where, why, next_step)
-        #: The server's Status object (meta/v1), {} where it sent none.
+        #: The server's Status object (meta/v1), {} if it sent none.
         self.body: dict = body or {}
 
 
 class Unreachable(ApiError):
-    """No answer: name, route, TLS handshake, dropped connection or time-out, after all safe repetitions."""
+    """No answer: name, route, TLS handshake, dropped connection or timeout, after all safe retries."""
 
 
 class CertificateRejected(Unreachable):
-    """The server's certificate, or ours, was not accepted."""
+    """The certificate of the server or client was not accepted."""
 
 
 class Unauthorized(ApiError):
@@ -87,7 +87,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """RBAC or admission said no; why names the verb and the resource that is missing."""
+    """RBAC or admission refused the request; why names the missing verb and resource."""
 
     status = 403
 
@@ -101,7 +101,7 @@ class NotFound(ApiError):
 
 
 class UnknownKind(NotFound):
-    """Discovery knows no such apiVersion and kind."""
+    """Discovery does not have this apiVersion and kind."""
 
 
 class Conflict(ApiError):
@@ -117,18 +117,18 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """400 or 422: the object does not fit its schema, or an immutable field would change."""
+    """400 or 422: the object does not match its schema, or an immutable field would change."""
 
     status = 422
 
 
 class BudgetRefused(ApiError):
-    """429 for an eviction: a PodDisruptionBudget lets no pod go at present; why has its words. It is an answer, no overload, so nothing is repeated."""
+    """429 for an eviction: a PodDisruptionBudget currently prevents it; why has its message. This is not an overload, so the request is not retried."""
 
     status = 429
 
 
 class Overloaded(ApiError):
-    """429 or 5xx after all repetitions."""
+    """429 or 5xx after all retries."""
 
     status = 503

@@ -37,7 +37,7 @@ def parse(fields: c.Mapping[str, t.Any] | None) -> FieldSet:
 
 
 def unparse(members: FieldSet) -> dict[str, t.Any]:
-    """The fieldsV1 tree of a set; `parse` of it gives the set back."""
+    """The fieldsV1 tree of a set; `parse` reverses this."""
     root: dict[str, t.Any] = {}
     for path in sorted(members):
         node = root
@@ -53,17 +53,17 @@ def union(sets: c.Iterable[FieldSet]) -> FieldSet:
 
 
 def contains(members: FieldSet, path: Path) -> bool:
-    """Whether a path, or one that it is part of as a whole (an atomic list or map), is in the set."""
+    """Whether the set has a path, or an atomic list or map that contains it."""
     return any(path[:length] in members for length in range(1, len(path) + 1))
 
 
 def covers(members: FieldSet, path: Path) -> bool:
-    """Whether the set has the path, something above it, or something below it."""
+    """Whether the set has the path, a parent or a child of it."""
     return contains(members, path) or any(member[: len(path)] == path for member in members)
 
 
 def topmost(members: c.Iterable[Path]) -> list[Path]:
-    """Without the paths that lie below another one: an added container is reported once, not with each of its fields."""
+    """Without paths below another one, so that an added container is reported once, not with each of its fields."""
     kept: list[Path] = []
     seen: set[Path] = set()
     for path in sorted(members, key=lambda path: (len(path), path)):
@@ -74,7 +74,7 @@ def topmost(members: c.Iterable[Path]) -> list[Path]:
 
 
 def text(path: Path) -> str:
-    """A path as the API server writes it in conflicts, without the leading dot: `spec.containers[name="a"].image`."""
+    """A path in the API server's format of conflicts, without the leading dot: `spec.containers[name="a"].image`."""
     return "".join(_element_text(element) for element in path).removeprefix(".")
 
 
@@ -103,7 +103,7 @@ def _value_text(value: t.Any) -> str:
 
 
 def of_object(obj: c.Mapping[str, t.Any], manager: str, *, operation: str = "Apply") -> FieldSet:
-    """What one manager owns of a live object, over all of its entries (another subresource makes another entry)."""
+    """What one manager owns of a live object, over all of its entries (there is one for each subresource)."""
     entries = (obj.get("metadata") or {}).get("managedFields") or ()
     return union(
         parse(entry.get("fieldsV1"))
@@ -113,7 +113,7 @@ def of_object(obj: c.Mapping[str, t.Any], manager: str, *, operation: str = "App
 
 
 def of_manager(obj: c.Mapping[str, t.Any], manager: str, subresource: str) -> FieldSet:
-    """What one manager owns of a live object through one subresource ("" for none), by whichever operation."""
+    """What one manager owns of a live object through one subresource ("" for none), by any operation."""
     entries = [
         entry
         for entry in managers_of(obj)
@@ -129,7 +129,7 @@ def managers_of(obj: c.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
 
 
 def value_at(obj: t.Any, path: Path) -> t.Any:
-    """The value that a path leads to, None where there is none."""
+    """The value that a path leads to, None if there is none."""
     for element in path:
         obj = _step(obj, element)
         if obj is None:
@@ -163,7 +163,7 @@ def _step(value: t.Any, element: str) -> t.Any:
 
 
 def without_path(obj: dict[str, t.Any], path: Path) -> bool:
-    """Takes one field out of an object, in place. False where it was not there or is no plain field."""
+    """Removes one field from an object, in place. False if it does not exist or is not a plain field."""
     parent = value_at(obj, path[:-1])
     kind, _separator, name = path[-1].partition(":")
     if kind != "f" or not isinstance(parent, dict) or name not in parent:

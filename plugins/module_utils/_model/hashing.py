@@ -11,10 +11,10 @@ import typing as t
 
 
 def canonical(value: t.Any) -> str:
-    """One text per value: sorted keys, no spaces."""
+    """Canonical text of a value: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: t.Any) -> str:
-    """128 bits of SHA-256 over the canonical JSON: enough to tell two asks apart, short enough for thousands in one record."""
+    """128 bits of SHA-256 over the canonical JSON: enough to distinguish two desired states, short enough for thousands in one record."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]

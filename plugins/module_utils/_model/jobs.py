@@ -12,23 +12,23 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import digest
 
-#: On Jobs and pods of one run: by it they are found, and taken away.
+#: Label of the Jobs and pods of one run, by which they are found and deleted.
 RUN_LABEL = "hwaccel.gpu/run"
-#: Seconds that a finished Job whose run was killed stays, before Kubernetes' TTL controller takes it and its pods away.
+#: Seconds after which Kubernetes' TTL controller deletes a finished Job and its pods if the run was killed.
 TTL = 300
-#: Seconds beyond all time limits of the run, after which Kubernetes ends a Job that nobody watches any more.
+#: Seconds in addition to all timeouts of the run, after which Kubernetes ends a Job whose run was killed.
 AFTER_THE_RUN = 60
-#: Job names end up in a label, which holds 63 characters, and the suffix takes eleven.
+#: Job names become label values of at most 63 characters, and the suffix has eleven.
 _LONGEST_PREFIX = 52
 
 
 def job_of(
     workload: str, definition: c.Mapping[str, t.Any], run: str, namespace: str, longest: float
 ) -> dict[str, t.Any]:
-    """The Job for a Pod or Job manifest, with a name of this run's own.
+    """The Job for a Pod or Job manifest, with a name that is unique to this run.
 
-    A Pod becomes the template of a Job: only Jobs are ended and removed by the cluster itself where the run is killed.
-    longest: seconds that the run gives it at most. Raises HwaccelError where it is no Pod or Job, or can never end.
+    A Pod becomes the template of a Job: the cluster itself only ends and deletes Jobs if the run is killed.
+    longest: maximum seconds of the run. Raises HwaccelError if it is not a Pod or Job, or can never end.
     """
     kind, metadata = definition.get("kind"), definition.get("metadata") or {}
     if (definition.get("apiVersion"), kind) not in (("v1", "Pod"), ("batch/v1", "Job")):
@@ -36,7 +36,7 @@ def job_of(
             f"workload {workload} is neither a Pod (v1) nor a Job (batch/v1)",
             "workloads[].definition",
             f"it is {kind or 'without kind'} ({definition.get('apiVersion') or 'without apiVersion'})",
-            "give one of these two",
+            "use one of these two",
         )
     prefix = str(metadata.get("name") or metadata.get("generateName") or workload)[:_LONGEST_PREFIX].rstrip("-.")
     own = {key: copy.deepcopy(metadata[key]) for key in ("labels", "annotations") if metadata.get(key)}
@@ -68,7 +68,7 @@ def _ends(workload: str, template: c.Mapping[str, t.Any]) -> None:
             f"workload {workload} can never end",
             "workloads[].definition",
             f"its pods have restartPolicy {policy or 'Always, the default'}",
-            "set Never or OnFailure",
+            "set it to Never or OnFailure",
         )
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Definitions of a set as manifests: flattened, checked, each with its place."""
+"""Definitions of a set as manifests: flattened and validated, each with its origin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.yamltext import
 
 #: Deeper than any schema, shallower than Python's recursion limit.
 _MAX_DEPTH = 200
-#: A document of aliases that refer to each other grows without bound when it is written out.
+#: A document with aliases that refer to each other would expand without limit.
 _MAX_NODES = 1_000_000
 
 _NAME = re.compile(r"[^/%?#\s\x00-\x1f\x7f]{1,253}")
@@ -25,13 +25,13 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _API_VERSION = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?v[a-z0-9]+")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 
-#: Fields of the core group whose values are texts. The server's own message would show the value, which a Secret's reader must not see.
+#: Fields of the core group whose values are strings. The server's own message would show the value, which can be that of a Secret.
 _TEXT_FIELDS = {"Secret": ("data", "stringData"), "ConfigMap": ("data", "binaryData")}
 
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """One object as asked for. body is never changed in place."""
+    """One object of the definition. body must not be changed in place."""
 
     key: ObjectKey
     body: dict[str, t.Any]
@@ -47,7 +47,7 @@ class Manifest:
 
 
 def load(definition: t.Any, texts: c.Iterable[tuple[str, str]] = ()) -> tuple[list[Manifest], list[Fault]]:
-    """Every object of a definition (text, mapping, or a list of these) and of (origin, text) pairs, and every fault in them."""
+    """Every object of a definition (text, mapping, or a list of these) and of (origin, text) pairs, and all errors in them."""
     found: list[Document] = []
     faults: list[Fault] = []
     sources: list[tuple[str, t.Any]] = list(texts)
@@ -72,7 +72,7 @@ def load(definition: t.Any, texts: c.Iterable[tuple[str, str]] = ()) -> tuple[li
 
 
 def duplicates(manifests: c.Iterable[Manifest]) -> list[Fault]:
-    """The same group, kind, namespace and name twice is a mistake in every version of the kind."""
+    """The same group, kind, namespace and name must not occur twice, in any version of the kind."""
     places: dict[ObjectKey, list[str]] = {}
     for manifest in manifests:
         places.setdefault(manifest.key, []).append(manifest.origin)
@@ -89,7 +89,7 @@ def duplicates(manifests: c.Iterable[Manifest]) -> list[Fault]:
 
 
 def _collect(document: Document, manifests: list[Manifest], faults: list[Fault]) -> None:
-    """Flatten one document; an empty one (a comment between two separators) is none."""
+    """Flattens one document. An empty one (a comment between two separators) is ignored."""
     value, origin = document.value, document.origin
     if value is None:
         return
@@ -115,7 +115,7 @@ def _collect(document: Document, manifests: list[Manifest], faults: list[Fault])
 
 
 def _typed_item(outer: dict[str, t.Any], item: t.Any) -> t.Any:
-    """Items of a typed list (ConfigMapList) may leave their type to the list."""
+    """Items of a typed list (ConfigMapList) may omit their type."""
     if not isinstance(item, dict) or outer["kind"] == "List" or "kind" in item:
         return item
     return {"apiVersion": outer["apiVersion"], "kind": outer["kind"].removesuffix("List"), **item}
@@ -124,19 +124,19 @@ def _typed_item(outer: dict[str, t.Any], item: t.Any) -> t.Any:
 def _object_fault(value: t.Any, origin: str) -> Fault | None:
     if not isinstance(value, dict):
         return Fault(
-            "a manifest is no mapping",
+            "a manifest is not a mapping",
             origin,
             f"it is a {type(value).__name__}",
-            "give objects with apiVersion, kind and metadata",
+            "write objects with apiVersion, kind and metadata",
         )
     for field, pattern in (("apiVersion", _API_VERSION), ("kind", _KIND)):
         if not isinstance(value.get(field), str) or not pattern.fullmatch(value[field]):
             text = f"it is {value[field]!r:.80}" if field in value else "it is missing"
             return Fault(
-                f"{field} of a manifest is not usable",
+                f"{field} of a manifest is invalid",
                 origin,
                 text,
-                f"give {field}, e.g. {'apps/v1' if field == 'apiVersion' else 'DaemonSet'}",
+                f"set {field}, for example {'apps/v1' if field == 'apiVersion' else 'DaemonSet'}",
             )
     return None
 
@@ -145,39 +145,41 @@ def _metadata_fault(value: dict[str, t.Any], origin: str) -> Fault | None:
     metadata = value.get("metadata")
     kind = value["kind"]
     if not isinstance(metadata, dict):
-        return Fault(f"a {kind} has no metadata", origin, next_step="give metadata.name")
+        return Fault(f"a {kind} has no metadata", origin, next_step="set metadata.name")
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         why = (
-            "generateName makes another object at each run"
+            "generateName would create another object in each run"
             if "generateName" in metadata and not name
             else f"it is {name!r:.80}"
         )
-        return Fault(f"metadata.name of a {kind} is not usable", origin, why, "give a fixed name")
+        return Fault(f"metadata.name of a {kind} is invalid", origin, why, "set a fixed name")
     if namespace is not None and (
         not isinstance(namespace, str) or (namespace and not _NAMESPACE.fullmatch(namespace))
     ):
         return Fault(
-            f"metadata.namespace of {kind} {name} is not usable",
+            f"metadata.namespace of {kind} {name} is invalid",
             origin,
             f"it is {namespace!r:.80}",
-            "give the name of a namespace",
+            "set the name of a namespace",
         )
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
-            return Fault(f"metadata.{field} of {kind} {name} is no mapping", origin, next_step="give names and values")
+            return Fault(
+                f"metadata.{field} of {kind} {name} is not a mapping", origin, next_step="write names and values"
+            )
     if (value["apiVersion"], kind) == ("v1", "Node"):
         return Fault(
             f"Node {name} cannot be in a set",
             origin,
             "a Node belongs to its kubelet",
-            "label it with a role that patches our own keys",
+            "set labels of Nodes by other means",
         )
     return None
 
 
 def _text_faults(manifest: Manifest) -> list[Fault]:
-    """Values that are no text where only text can be, by name and never by value. The server takes null for an empty text."""
+    """Values that must be strings and are not, by name and never by value. The server treats null as an empty string."""
     faults: list[Fault] = []
     fields = () if manifest.key.group else _TEXT_FIELDS.get(manifest.key.kind, ())
     for field in fields:
@@ -185,14 +187,16 @@ def _text_faults(manifest: Manifest) -> list[Fault]:
         if not isinstance(values, (dict, type(None))):
             why = f"{field} is {_json_type(values)}"
             faults.append(
-                Fault(f"{field} of {manifest.title} is no mapping", manifest.origin, why, "give names and texts")
+                Fault(f"{field} of {manifest.title} is not a mapping", manifest.origin, why, "write names and strings")
             )
             continue
         for name, value in (values or {}).items():
             if not isinstance(value, (str, type(None))):
                 why = f"{field}.{name} is {_json_type(value)}, as it is written"
                 faults.append(
-                    Fault(f"{manifest.title} holds a value that is no text", manifest.origin, why, "put it in quotes")
+                    Fault(
+                        f"{manifest.title} has a value that is not a string", manifest.origin, why, "put it in quotes"
+                    )
                 )
     return faults
 
@@ -204,11 +208,11 @@ def _json_type(value: t.Any) -> str:
         return "a number"
     if isinstance(value, dict):
         return "a mapping"
-    return "a text" if isinstance(value, str) else "a list"
+    return "a string" if isinstance(value, str) else "a list"
 
 
 def json_fault(value: t.Any, origin: str) -> Fault | None:
-    """What YAML can say and JSON cannot: dates, numbers as keys, endless aliases."""
+    """Values that are valid in YAML but not in JSON: dates, numbers as keys, endless aliases."""
     pending: list[tuple[t.Any, str, int]] = [(value, "", 0)]
     nodes = 0
     while pending:
@@ -218,20 +222,20 @@ def json_fault(value: t.Any, origin: str) -> Fault | None:
             return Fault(
                 "a manifest is too deep or too large",
                 origin,
-                "its YAML aliases refer to themselves or multiply",
-                "write it without them",
+                "its YAML aliases refer to themselves or expand without limit",
+                "write it without aliases",
             )
         why = _scalar_fault(item)
         if isinstance(item, dict):
             odd = next((key for key in item if not isinstance(key, str)), None)
             if odd is not None or any(not isinstance(key, str) for key in item):
-                why = f"the key {odd!r} is no text"
+                why = f"the key {odd!r} is not a string"
             pending += [(below, f"{path}.{key}", depth + 1) for key, below in item.items()]
         elif isinstance(item, (list, tuple)):
             pending += [(below, f"{path}[{index}]", depth + 1) for index, below in enumerate(item)]
         if why:
             return Fault(
-                "a manifest holds a value that JSON does not know",
+                "a manifest has a value that is invalid in JSON",
                 f"{origin}, at {path.removeprefix('.') or 'the top'}",
                 why,
                 "put it in quotes",
@@ -243,9 +247,9 @@ def _scalar_fault(item: t.Any) -> str:
     if item is None or isinstance(item, (bool, int, dict, list, tuple)):
         return ""
     if isinstance(item, float):
-        return "" if math.isfinite(item) else f"{item!r} is no finite number"
+        return "" if math.isfinite(item) else f"{item!r} is not a finite number"
     if isinstance(item, str):
-        return "" if item.isascii() or _encodable(item) else "the text is no valid Unicode"
+        return "" if item.isascii() or _encodable(item) else "the string is not valid Unicode"
     return f"it is a {type(item).__name__}"
 
 

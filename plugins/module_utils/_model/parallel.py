@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same work on many objects at once."""
+"""Runs the same function on many objects in parallel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = t.TypeVar("R")
 
 
 def map_all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R | HwaccelError]:
-    """Results in the order of the items; an error of ours takes its item's place, so that one does not hide the others."""
+    """Results in the order of the items. A HwaccelError takes its item's place, so that one error does not hide the others."""
 
     def guarded(item: T) -> R | HwaccelError:
         try:
@@ -31,7 +31,7 @@ def map_all(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> lis
 
 
 def map_or_raise(work: c.Callable[[T], R], items: c.Sequence[T], threads: int) -> list[R]:
-    """As map_all, the first error is raised once all have ended."""
+    """Like map_all, but raises the first error once all have ended."""
     results: list[R] = []
     for result in map_all(work, items, threads):
         if isinstance(result, HwaccelError):

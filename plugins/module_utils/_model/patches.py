@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patches laid over manifests: JSON merge patches and RFC 6902."""
+"""Patches of manifests: JSON merge patches and RFC 6902."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import Manifest, duplicates, load
 
 _TARGET_KEYS = ("kind", "name", "namespace")
-#: To what each needs beside its path.
+#: Operations with the keys that each needs in addition to its path.
 _OPERATIONS = {
     "add": ("value",),
     "remove": (),
@@ -29,7 +29,7 @@ _OPERATIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Patch:
-    """target: shell patterns by kind, name, namespace; what is not given matches all. operations: a mapping merges, a list is RFC 6902."""
+    """target: shell patterns by kind, name, namespace; a missing one matches all. operations: a mapping is a merge patch, a list is RFC 6902."""
 
     target: dict[str, str]
     operations: dict[str, t.Any] | list[t.Any]
@@ -42,16 +42,16 @@ class Patch:
 
 
 def read(raw: t.Any, called: str = "") -> tuple[list[Patch], list[Fault]]:
-    """Patches as the user wrote them; every one that cannot be used is a fault. called: the variable that they were written into."""
+    """Patches from the user's values; every invalid one is an error. called: the variable that has them."""
     patches: list[Patch] = []
     faults: list[Fault] = []
     if raw and not isinstance(raw, (list, tuple)):
         return [], [
             Fault(
-                f"{values.shown(raw)} is no list of patches",
+                f"{values.shown(raw)} is not a list of patches",
                 called or "patches",
                 "",
-                "give a list: - target: {kind: …}",
+                "set a list: - target: {kind: …}",
             )
         ]
     for number, entry in enumerate(raw or (), start=1):
@@ -60,10 +60,10 @@ def read(raw: t.Any, called: str = "") -> tuple[list[Patch], list[Fault]]:
         if why:
             faults.append(
                 Fault(
-                    "a patch is not usable",
+                    "a patch is invalid",
                     origin,
                     why,
-                    "give {target: {kind, name, namespace}, patch: mapping or list}",
+                    "set {target: {kind, name, namespace}, patch: mapping or list}",
                 )
             )
             continue
@@ -74,7 +74,7 @@ def read(raw: t.Any, called: str = "") -> tuple[list[Patch], list[Fault]]:
 
 def _shape_fault(entry: t.Any) -> str:
     if not isinstance(entry, dict):
-        return "it is no mapping"
+        return "it is not a mapping"
     target, patch = entry.get("target"), entry.get("patch")
     if not isinstance(target, dict) or not target.get("kind"):
         return "target has no kind"
@@ -92,7 +92,7 @@ def _shape_fault(entry: t.Any) -> str:
 def _operation_fault(operation: t.Any) -> str:
     """RFC 6902, section 4."""
     if not isinstance(operation, dict):
-        return f"{values.shown(operation)} is no operation of RFC 6902, which has op and path"
+        return f"{values.shown(operation)} is not an operation of RFC 6902, which has op and path"
     op, path = operation.get("op"), operation.get("path")
     if op not in _OPERATIONS:
         meant = values.near(op, _OPERATIONS)
@@ -106,7 +106,7 @@ def _operation_fault(operation: t.Any) -> str:
 
 
 def apply_all(manifests: c.Sequence[Manifest], patches: c.Sequence[Patch]) -> tuple[list[Manifest], list[Fault]]:
-    """Every manifest after every patch that matches it, in order. A patch that matches nothing, or breaks an object, is a fault."""
+    """Every manifest after every patch that matches it, in order. A patch that matches no object, or makes one invalid, is an error."""
     faults: list[Fault] = []
     result = list(manifests)
     for patch in patches:
@@ -139,8 +139,8 @@ def _apply_one(manifest: Manifest, patch: Patch) -> Manifest | Fault:
             return Fault(f"a patch cannot be applied to {manifest.title}", patch.origin, why, "correct the patch")
     checked, faults = load([body])
     if len(checked) != 1 or faults or checked[0].key.kind != manifest.key.kind:
-        why = faults[0].why or faults[0].what if faults else "it is another kind afterwards"
-        return Fault(f"a patch breaks {manifest.title}", patch.origin, why, "correct the patch")
+        why = faults[0].why or faults[0].what if faults else "it changes the kind"
+        return Fault(f"a patch makes {manifest.title} invalid", patch.origin, why, "correct the patch")
     return Manifest(checked[0].key, checked[0].body, manifest.origin)
 
 
@@ -175,5 +175,8 @@ def _json_patch(body: dict[str, t.Any], operations: list[t.Any]) -> tuple[t.Any,
         AttributeError,
     ) as error:
         if body["kind"] == "Secret":
-            return None, f"{type(error).__name__}, whose text could show the Secret's values"
+            return (
+                None,
+                f"{type(error).__name__}, the message is not shown because it could contain the Secret's values",
+            )
         return None, " ".join(str(error).split())[:300] or type(error).__name__

@@ -10,7 +10,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Resource:
-    """One resource of the API as discovery tells it; subresources are no Resource."""
+    """One resource of the API from discovery. Subresources are not included."""
 
     group: str
     version: str
@@ -42,7 +42,7 @@ class Resource:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class ObjectKey:
-    """What identifies an object for good: never its version."""
+    """The permanent identity of an object, which does not include its version."""
 
     group: str
     kind: str
@@ -57,7 +57,7 @@ class ObjectKey:
 
     @property
     def short(self) -> str:
-        """For readers, who know the group: `DaemonSet hwaccel-gpu/driver`."""
+        """Short form for messages, without the group: `DaemonSet hwaccel-gpu/driver`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     def __str__(self) -> str:

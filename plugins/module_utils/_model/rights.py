@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rights as access reviews tell of them: which are refused, and what is said of that."""
+"""Permissions that access reviews refuse, and the messages about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Question = tuple[str, Resource, str]
 
 
 def refused(client: Client, questions: c.Iterable[Question], namespace: str) -> list[Right]:
-    """What access reviews refuse, one request a question. namespace: "" asks for all of them."""
+    """Permissions that access reviews refuse, one request each. namespace: "" means all namespaces."""
     found = []
     for verb, resource, subresource in questions:
         where = namespace if resource.namespaced else ""
@@ -30,17 +30,17 @@ def refused(client: Client, questions: c.Iterable[Question], namespace: str) -> 
 
 
 def faults(rights: c.Sequence[Right]) -> list[Fault]:
-    """One fault for each verb and resource, however many objects need it."""
+    """One error for each verb and resource, regardless of the number of objects that need it."""
     result = []
     for verb, resource, group, namespace in rights:
         full = f"{resource}.{group}" if group else resource
         where = f"in namespace {namespace}" if namespace else "cluster-wide"
         result.append(
             Fault(
-                f"the right to {verb} {full} is missing",
+                f"permission to {verb} {full} is missing",
                 where,
                 "RBAC refuses it",
-                "bind a Role or ClusterRole that has it",
+                "bind a Role or ClusterRole with it",
             )
         )
     return result

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a single value that somebody wrote into an inventory may be. Pure.
+"""Checks of single values from an inventory. Pure.
 
-A check takes the value and where it stands, and returns what is wrong with it. Answers of surveys are texts, so "8" is a number and "true" a truth.
+A check takes the value and its place, and returns its errors. Answers of surveys are strings, so "8" is a number and "true" a Boolean.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 
 Check = c.Callable[[t.Any, str], list[Fault]]
 
-#: Longest part of a value that a message repeats.
+#: Maximum length of a value in a message.
 _SHOWN = 60
 _LIMIT = re.compile(r"([0-9]{1,6})(?:\s*(%))?", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-#: "5m", "300s", "2 h": what people write where seconds are wanted.
+#: "5m", "300s", "2 h": values with a unit, where seconds without a unit are expected.
 _WITH_UNIT = re.compile(r"([0-9]+)\s*(s|m|h)[a-z]*", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-#: As Ansible's modules read truths (ansible-core 2.19, module_utils/parsing/convert_bool.py).
+#: Strings that Ansible's modules accept as Booleans (ansible-core 2.19, module_utils/parsing/convert_bool.py).
 _TRUTHS = {"y", "yes", "on", "1", "true", "t", "1.0", "n", "no", "off", "0", "false", "f", "0.0"}
 
 
@@ -35,7 +35,7 @@ _SEPARATORS = re.compile(r"[\s,]+")
 
 
 def list_of_text(text: str) -> t.Any:
-    """A list that came as text: JSON or YAML, or names between commas, blanks or line ends. Raises ValueError with what is wrong, and where."""
+    """A list from a string: JSON or YAML, or names separated by commas, blanks or line ends. Raises ValueError with the error and its place."""
     text = str(text).strip()
     if not text.startswith(("[", "- ")):
         return [name for name in _SEPARATORS.split(text) if name]
@@ -47,7 +47,7 @@ def list_of_text(text: str) -> t.Any:
         mark = getattr(error, "problem_mark", None)
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ValueError(
-            f"it is neither JSON nor YAML: {getattr(error, 'problem', None) or error}{place}, and begins with {text[:40]!r}"
+            f"it is neither JSON nor YAML: {getattr(error, 'problem', None) or error}{place}, and starts with {text[:40]!r}"
         ) from None
 
 
@@ -57,7 +57,7 @@ def unset(value: t.Any) -> bool:
 
 
 def shown(value: t.Any) -> str:
-    """A value as a message repeats it: as YAML writes it, never by the name of its type in Python."""
+    """A value for messages: in YAML's notation, never with the name of a Python type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -73,23 +73,23 @@ def shown(value: t.Any) -> str:
 
 
 def nearest(name: t.Any, known: c.Iterable[str]) -> str:
-    """One that is known and spelt much like the name, "" where there is none."""
-    spelt = {one.casefold(): one for one in sorted(known)}
-    found = difflib.get_close_matches(str(name).casefold(), spelt, 1, 0.7)
-    return spelt[found[0]] if found else ""
+    """The known name that is most similar to this one, "" if there is none."""
+    spelled = {one.casefold(): one for one in sorted(known)}
+    found = difflib.get_close_matches(str(name).casefold(), spelled, 1, 0.7)
+    return spelled[found[0]] if found else ""
 
 
 def near(name: t.Any, known: c.Iterable[str]) -> str:
-    """ "did you mean retry_timeout?", "" where nothing that is known is spelt much like it."""
+    """ "did you mean retry_timeout?", "" if no known name is similar."""
     found = nearest(name, known)
     return f"did you mean {found}?" if found else ""
 
 
 def unknown_keys(value: c.Mapping[t.Any, t.Any], known: c.Collection[str], where: str, whose: str) -> list[Fault]:
-    """A fault for each key that is not known. whose: what the keys are of, as "a pool"."""
+    """An error for each unknown key. whose: the owner of the keys, such as "a pool"."""
     listed = some(known, 20)
     return [
-        Fault(f"unknown: {key}", where, near(key, known), f"{whose} knows {listed} here")
+        Fault(f"unknown: {key}", where, near(key, known), f"{whose} has the keys {listed}")
         for key in sorted(map(str, value))
         if key not in known
     ]
@@ -101,18 +101,18 @@ def scalar(value: t.Any) -> bool:
 
 def text(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, str) and any(ord(character) < 32 for character in value.rstrip("\n")):
-        return [Fault("the text has a line break or a control character", where, "", "write it in one line")]
-    return [] if scalar(value) else [Fault(f"{shown(value)} is no text", where, "", "give a text")]
+        return [Fault("the string has a line break or a control character", where, "", "write it in one line")]
+    return [] if scalar(value) else [Fault(f"{shown(value)} is not a string", where, "", "set a string")]
 
 
 def matching(pattern: re.Pattern[str], what: str, example: str, longest: int = 1024) -> Check:
-    """what: "no image reference"; example: one that is right."""
+    """what: "not an image reference"; example: a valid one."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         written = str(value).strip() if scalar(value) else ""
         if pattern.fullmatch(written) and len(written) <= longest:
             return []
-        return [Fault(f"{shown(value)} is {what}", where, "", f"give one such as {example}")]
+        return [Fault(f"{shown(value)} is {what}", where, "", f"set one such as {example}")]
 
     return check
 
@@ -124,12 +124,12 @@ def limit(value: t.Any, where: str, *, of: str = "nodes") -> list[Fault]:
     )
     if found and not (found[2] and int(found[1]) > 100):
         return []
-    why = "a percentage goes up to 100%" if found else ""
-    return [Fault(f"{shown(value)} is neither a number of {of} nor a percentage", where, why, "give 3, or 10%")]
+    why = "a percentage is at most 100%" if found else ""
+    return [Fault(f"{shown(value)} is neither a number of {of} nor a percentage", where, why, "set 3 or 10%")]
 
 
 def share(value: t.Any, where: str) -> list[Fault]:
-    """As `limit`, of objects, whose percentage may have a fraction."""
+    """Like `limit`, but for objects, and the percentage may have a fraction."""
     found = (
         number_of(str(value).strip().removesuffix("%"))
         if isinstance(value, str) and str(value).strip().endswith("%")
@@ -139,7 +139,7 @@ def share(value: t.Any, where: str) -> list[Fault]:
 
 
 def number_of(value: t.Any) -> float | None:
-    """The finite number that a number or a text is; a truth is none."""
+    """The finite number of a number or a string, None for anything else, including Booleans."""
     if isinstance(value, bool) or not (
         isinstance(value, (int, float)) or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))
     ):
@@ -152,30 +152,30 @@ def number_of(value: t.Any) -> float | None:
 
 
 def number(low: float, high: float = math.inf, *, whole: bool = False, what: str = "", next_step: str = "") -> Check:
-    """what: "no number of seconds"; next_step: what to do where the value has no unit that could be counted in seconds."""
+    """what: "not a number of seconds"; next_step: replaces the default one."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         found = number_of(value)
         if found is not None and low <= found <= high and not (whole and ("." in str(value) or not found.is_integer())):
             return []
-        bounds = f"from {low:.10g}" + (f" to {high:.10g}" if high != math.inf else " on")
-        expected = what or f"no {'whole ' if whole else ''}number {bounds}"
-        return [Fault(f"{shown(value)} is {expected}", where, "", next_step or f"give a number {bounds}")]
+        bounds = f"from {low:.10g} to {high:.10g}" if high != math.inf else f"of {low:.10g} or more"
+        expected = what or f"not a {'whole ' if whole else ''}number {bounds}"
+        return [Fault(f"{shown(value)} is {expected}", where, "", next_step or f"set a number {bounds}")]
 
     return check
 
 
 def seconds(low: float = 0.0) -> Check:
-    """low: the least number; where it is above 0, none at all is no answer."""
+    """low: the minimum."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         found = number_of(value)
         if found is not None and found >= low:
             return []
         unit = _WITH_UNIT.fullmatch(str(value).strip().casefold()) if isinstance(value, str) else None
-        next_step = f"give {int(unit[1]) * _SECONDS[unit[2]]}" if unit else "give a number of seconds, such as 300"
-        why = f"it is less than {low:g}" if found is not None else "it is a number without a unit" if unit else ""
-        return [Fault(f"{shown(value)} is no number of seconds", where, why, next_step)]
+        next_step = f"set {int(unit[1]) * _SECONDS[unit[2]]}" if unit else "set a number of seconds, such as 300"
+        why = f"it is less than {low:g}" if found is not None else "seconds are set without a unit" if unit else ""
+        return [Fault(f"{shown(value)} is not a number of seconds", where, why, next_step)]
 
     return check
 
@@ -184,7 +184,7 @@ def truth(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, bool) or (scalar(value) and str(value).strip().casefold() in _TRUTHS):
         return []
     return [
-        Fault(f"{shown(value)} is neither true nor false", where, near(value, ("true", "false")), "give true or false")
+        Fault(f"{shown(value)} is neither true nor false", where, near(value, ("true", "false")), "set true or false")
     ]
 
 
@@ -207,18 +207,18 @@ def choice(*known: str) -> Check:
 def listed(each: Check, what: str = "names") -> Check:
     def check(value: t.Any, where: str) -> list[Fault]:
         if not isinstance(value, (list, tuple)):
-            return [Fault(f"{shown(value)} is no list", where, "", f"give a list of {what}")]
+            return [Fault(f"{shown(value)} is not a list", where, "", f"set a list of {what}")]
         return [fault for position, entry in enumerate(value) for fault in each(entry, f"{where}[{position}]")]
 
     return check
 
 
 def mapping(each: Check, what: str = "names with their values", key: Check | None = None) -> Check:
-    """key: what a key may be, where not every text is one."""
+    """key: check of the keys, if not every string is valid."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         if not isinstance(value, c.Mapping):
-            return [Fault(f"{shown(value)} is no dictionary", where, "", f"give {what}")]
+            return [Fault(f"{shown(value)} is not a dictionary", where, "", f"set {what}")]
         faults = [fault for name in value for fault in (key(name, where) if key else [])]
         return faults + [fault for name, entry in value.items() for fault in each(entry, f"{where}.{name}")]
 
@@ -226,13 +226,13 @@ def mapping(each: Check, what: str = "names with their values", key: Check | Non
 
 
 def fields(known: c.Mapping[str, Check], whose: str, needed: c.Collection[str] = ()) -> Check:
-    """A dictionary of which each key is known. An empty value counts as unset, which one that is needed may not be."""
+    """A dictionary with known keys. An empty value counts as unset, which is an error for a needed key."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         if not isinstance(value, c.Mapping):
-            return [Fault(f"{shown(value)} is no dictionary", where, "", f"give {', '.join(known)}")]
+            return [Fault(f"{shown(value)} is not a dictionary", where, "", f"set {', '.join(known)}")]
         faults = unknown_keys(value, known, where, whose)
-        faults += [Fault(f"{key} is missing", where, "", "give it") for key in needed if unset(value.get(key))]
+        faults += [Fault(f"{key} is missing", where, "", "set it") for key in needed if unset(value.get(key))]
         return faults + [
             fault
             for key, entry in value.items()

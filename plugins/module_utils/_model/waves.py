@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order kinds are applied."""
+"""The order in which kinds are applied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEBHOOKS = (
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"),
 )
 
-#: Never pruned, and kept by `absent` while they hold anything that is not ours: deleting one deletes all that is in it.
+#: Never pruned, and kept by `absent` while they contain objects of others, because deleting one deletes everything in it.
 CONTAINERS = frozenset((CRD, NAMESPACE))
 
 WAVE_CRD, WAVE_NAMESPACE, WAVE_CLASS, WAVE_CONFIG, WAVE_WORKLOAD, WAVE_EXTENSION, WAVE_CUSTOM = range(7)
@@ -51,7 +51,7 @@ WORKLOADS = frozenset(
 
 _EXTENSIONS = frozenset((API_SERVICE, *WEBHOOKS))
 
-#: Groups of the API server itself; what is in none of them is a custom resource.
+#: Groups of the API server itself. Kinds of other groups are custom resources.
 _BUILT_IN = frozenset(
     (
         "",
@@ -107,7 +107,7 @@ T = t.TypeVar("T")
 def in_waves(
     items: c.Iterable[T], group_kind: c.Callable[[T], tuple[str, str]], *, backwards: bool = False
 ) -> list[tuple[int, list[T]]]:
-    """Items by wave; inside a wave their order is kept."""
+    """Items by wave; their order within a wave is kept."""
     waves: dict[int, list[T]] = {}
     for item in items:
         waves.setdefault(wave_of(*group_kind(item)), []).append(item)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML and JSON text to documents that know where they began."""
+"""Reads YAML and JSON text as documents with their position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Document:
 
 
 def documents(text: str, origin: str) -> tuple[list[Document], list[Fault]]:
-    """Documents of a text; what could not be read is a fault with file, document and line, and the documents before it are kept."""
+    """Documents of a text; an invalid document is an error with file, document and line, and the documents before it are kept."""
     yaml = _yaml()
     found: list[Document] = []
     loader: t.Any = None
@@ -51,7 +51,7 @@ def _fault(error: Exception, origin: str, number: int) -> Fault:
         or " ".join(str(error).split())[:200]
         or type(error).__name__
     )
-    return Fault("the manifest is no valid YAML", where, str(why), "correct it; nothing was changed")
+    return Fault("the manifest is not valid YAML", where, str(why), "correct it; nothing was changed")
 
 
 def _yaml() -> t.Any:
@@ -61,7 +61,7 @@ def _yaml() -> t.Any:
         raise HwaccelError(
             "the Python library PyYAML is missing",
             "the host that runs this module",
-            "manifests given as text need it",
+            "it is needed for manifests that are given as text",
             "install PyYAML there",
         ) from None
     return yaml

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Between AnsibleModule and the operations: parameters in, result out, and the one place that calls exit_json and fail_json."""
+"""Connects AnsibleModule and the operations: parameters in, result out. The only module that calls exit_json and fail_json."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable, printable_data
 from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC, WAITING_SPEC
 
-#: A parameter longer than this is named in `invocation` and in the system log, not shown: manifests would double every result,
-#: and can hold Secrets.
+#: A longer parameter is named in `invocation` and in the system log, but not shown, because manifests would double every result
+#: and can contain Secrets.
 _LONGEST_SHOWN = 400
-#: Never shown, however short: they hold other people's text (manifests, a whole kubeconfig).
+#: Never shown, even if short, because they contain manifests or a whole kubeconfig.
 _NEVER_SHOWN = frozenset({"definition", "kubeconfig", "patches", "texts", "wait_resume", "workloads"})
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What an operation knows of the run that it is part of."""
+    """The context of the run for an operation."""
 
     check_mode: bool
     diff: bool
-    #: time.monotonic() at which the operation returns `pending`; None where it runs to the end.
+    #: time.monotonic() at which the operation returns `pending`; None if it runs to the end.
     deadline: float | None
-    #: What the previous slice returned as `pending`, {} at first.
+    #: The `pending` of the previous slice, {} in the first one.
     resume: dict[str, t.Any]
     warn: c.Callable[[str], None]
-    #: The client of the connection options, built on the first call and kept.
+    #: The client for the connection options, created on the first call and kept.
     client: c.Callable[[], Client]
-    #: The process that runs the slices, as `_manifest_set.holder.this_process` tells it, "" where there are none.
+    #: The process that runs the slices, from `_manifest_set.holder.this_process`, "" without slices.
     task: str = ""
 
 
@@ -48,11 +48,11 @@ Operation = c.Callable[[dict[str, t.Any], Context], Outcome]
 
 
 class _Module(AnsibleModule):
-    """AnsibleModule that takes an empty string for an unset option and keeps manifests out of the system log."""
+    """AnsibleModule that treats an empty string as an unset option and does not log manifests."""
 
     def _load_params(self) -> None:
         super()._load_params()
-        # A survey question that was left empty arrives as "".
+        # A survey question without an answer has the value "".
         self.params: dict[str, t.Any] = {
             name: value for name, value in self.params.items() if name.startswith("_ansible") or value != ""
         }
@@ -73,7 +73,7 @@ def run_module(
     waits: bool = False,
     **module_options: t.Any,
 ) -> None:
-    """Run one operation as an Ansible module. Options of the module win over shared ones of the same name."""
+    """Run one operation as an Ansible module. Options of the module take precedence over shared ones of the same name."""
     shared = (CLUSTER_SPEC if cluster else {}) | (WAITING_SPEC if waits else {})
     module = _Module(argument_spec=shared | argument_spec, **module_options)
     started = time.monotonic()
@@ -84,15 +84,15 @@ def run_module(
         module.exit_json(**result)
         return
     if crash and getattr(module, "_verbosity", 0) >= 3:
-        # Not as `exception`: newer cores show that one only where tracebacks are switched on.
+        # It is not returned as `exception`, because newer versions of ansible-core only show that if tracebacks are enabled.
         result["traceback"] = printable(crash).splitlines()
-    # A gate returns faults of its own, by node; its message tells the others.
+    # A gate returns its own faults, by node. Its message has the others.
     result.setdefault("faults", [fault.as_dict() for fault in failure.faults])
     module.fail_json(msg=str(failure), **result)
 
 
 def shown_parameters(params: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Parameters as they may be shown: long ones and those that hold manifests or credentials by their size only."""
+    """Parameters that may be shown. Of long ones and those with manifests or credentials, only the size is shown."""
     return {name: _shown(name, value) for name, value in params.items()}
 
 
@@ -115,21 +115,21 @@ def _shown(name: str, value: t.Any) -> t.Any:
 
 
 def _attempt(module: AnsibleModule, operation: Operation, started: float) -> tuple[Outcome, str]:
-    """The operation's outcome, whatever happens, and the traceback where it is our bug.
+    """The operation's outcome in any case, and the traceback if there is a bug.
 
-    The caller reports it outside of any `except`: inside one, AnsibleModule adds the traceback by itself.
+    The caller reports it outside of any `except`: inside one, AnsibleModule adds the traceback itself.
     """
     try:
         return _plain_outcome(operation(dict(module.params), _context(module, started))), ""
     except HwaccelError as error:
         return Outcome(failure=error), ""
-    except Exception as error:  # the last resort: what arrives here is a bug
+    except Exception as error:  # Any other exception is a bug, and is reported as one.
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = " ".join(str(error).split())[:200]
         failure = HwaccelError(
             f"this is a bug in hwaccel.gpu: {type(error).__name__}{': ' + text if text else ''}",
             f"{where.filename.rpartition('/plugins/')[2]}:{where.lineno}",
-            next_step="run again with -vvv and report what is shown",
+            next_step="run again with -vvv and report the output",
         )
         return Outcome(failure=failure), "".join(traceback.format_exception(error))
 
@@ -140,10 +140,10 @@ def _context(module: AnsibleModule, started: float) -> Context:
 
     def client() -> Client:
         if not made:
-            # Not at the top: a module without a cluster does not pay for the HTTP layer.
+            # Imported here, so that modules that do not connect to a cluster do not load the HTTP layer.
             from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 
-            # What resumes has met the server, which may be away for a minute now.
+            # A resumed slice has reached the server before, which may then be unavailable for up to a minute.
             made.append(
                 connect(module.params, check_mode=module.check_mode, met=bool(resume), hide=module.no_log_values.update)
             )
@@ -177,9 +177,9 @@ def _result(module: AnsibleModule, outcome: Outcome) -> dict[str, t.Any]:
 
 
 def _plain_outcome(outcome: Outcome) -> Outcome:
-    """Through JSON and back: what AnsibleModule cannot write (a set, a date) would end in its traceback.
+    """Converts to JSON and back, because values that AnsibleModule cannot serialize (a set, a date) would cause a traceback.
 
-    And printable, but for what the next slice resumes from, which nobody sees and which is to come back as it was.
+    The result is made printable, except for the state of the next slice, which is not shown and must not change.
     """
     for field in ("values", "diff", "pending", "progress"):
         plain = json.loads(json.dumps(getattr(outcome, field), default=_plain))

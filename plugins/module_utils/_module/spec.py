@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Argument specs that modules share, word for word what the documentation fragments say."""
+"""Argument specs that modules share. They must match the documentation fragments."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PROXY_HEADERS_SPEC: dict[str, t.Any] = {
     "user_agent": {"type": "str"},
 }
 
-#: How to reach the cluster: names and aliases of kubernetes.core, so that one `module_defaults` serves both
-#: (`retry_timeout` is ours alone).
+#: Connection to the cluster, with the names and aliases of kubernetes.core, so that one `module_defaults` serves both
+#: (only `retry_timeout` does not exist there).
 CLUSTER_SPEC: dict[str, t.Any] = {
     "kubeconfig": {"type": "raw"},
     "context": {"type": "str"},
@@ -34,15 +34,15 @@ CLUSTER_SPEC: dict[str, t.Any] = {
     "retry_timeout": {"type": "float"},
 }
 
-#: Set by the shared action plugin, not by users: a long wait is run in slices so that progress can be shown.
+#: Set by the shared action plugin, not by users: a long wait is split into slices so that progress can be shown.
 WAITING_SPEC: dict[str, t.Any] = {
     "wait_slice": {"type": "float"},
     "wait_resume": {"type": "dict", "no_log": False},
     "wait_task": {"type": "str"},
 }
 
-#: Manifests from files. `template` and `src` are read and rendered on the controller by the action plugin, which hands the module
-#: `texts` instead; the module itself never sees the first two.
+#: Manifests from files. `template` and `src` are read and rendered on the controller by the action plugin, which passes the module
+#: `texts` instead; the module itself never gets the first two.
 SOURCES_SPEC: dict[str, t.Any] = {
     "template": {"type": "raw"},
     "src": {"type": "raw"},
@@ -54,7 +54,7 @@ SOURCES_SPEC: dict[str, t.Any] = {
     },
 }
 
-#: doc_fragments/tries.py.
+#: Documented in doc_fragments/tries.py.
 TRIES_SPEC: dict[str, t.Any] = {
     "namespace": {"type": "str", "default": "hwaccel-gpu"},
     "max_failed": {"type": "str", "default": "0"},

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One pod with all GPUs of a node, and one more that has to wait for it."""
+"""Runs one pod with all GPUs of a node, and a second one that must wait for it."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import cont
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.contests import Contest, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 
-#: How long the pod that takes all stays after its last line: the run ends it before, unless it was killed.
+#: Seconds that the first pod keeps running after its last line. The run ends it earlier, unless it was killed.
 HOLD = "HOLD_SECONDS"
-#: Seconds beyond two schedule_timeouts, for the one that waits and for what an answer may take.
+#: Seconds in addition to two schedule_timeouts, for requests and for the second pod.
 _HOLD_MARGIN = 60
-_WHAT, _STATES = "all GPUs taken", (PASSED, BUSY, SKIPPED, FAILED)
+_WHAT, _STATES = "allocation", (PASSED, BUSY, SKIPPED, FAILED)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Options of the module, under its names. definition, integrated_definition: the Pods; node, GPUs and how long it stays are filled in for each run."""
+    """Options of the module, under its names. definition, integrated_definition: the Pods; node, GPUs and HOLD_SECONDS are set for each run."""
 
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
@@ -60,7 +60,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it reports which nodes would run pods, and whether the run might."""
+    """resume: the `pending` of the previous slice. In check mode it reports which nodes would run pods, and missing permissions."""
     marks.limit_of(settings.max_failed, 0)
     if (lacking := whole_nodes.lacking(client, check_mode, _nothing())) is not None:
         return lacking
@@ -71,7 +71,7 @@ def run(
     for (name, ask), result in zip(plan.requests.items(), results, strict=False):
         plan.findings[name] = judgement.found(result, ask, exclusivity=settings.exclusivity)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.pools, plan.findings)
-    nothing = "none shows a GPU, and no declared pool with GPUs has one"
+    nothing = "no node reports a GPU, and no declared pool with GPUs has a node"
     return report.outcome(outcome, {"tried": list(plan.requests)}, nothing, check_mode=check_mode)
 
 
@@ -81,7 +81,7 @@ def _plan(client: Client, settings: Settings) -> WholeNodesPlan:
             return Finding(
                 SKIPPED,
                 "its GPU is integrated: nvidia-smi does not list it",
-                "give integrated_definition, a pod with deviceQuery for it",
+                "set integrated_definition, a pod with deviceQuery for it",
             )
         return None
 
@@ -118,7 +118,7 @@ def _contest(node: str, ask: Ask, settings: Settings) -> Contest:
     definition = _definition(ask, settings)
     hold = int(2 * settings.options.schedule_timeout) + _HOLD_MARGIN
     first = whole_nodes.workload(node, node, ask.request, {HOLD: str(hold)}, definition)
-    second = whole_nodes.workload(f"{node} (one more)", node, ask.one_more, {HOLD: "0"}, definition)
+    second = whole_nodes.workload(f"{node} (second pod)", node, ask.one_more, {HOLD: "0"}, definition)
     return Contest(first, second, allocations.ALL_QUERIED, scarce=allocations.insufficient(ask.one_more))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All-reduces over all GPUs of two nodes, pair by pair."""
+"""Runs all-reduces over all GPUs of two nodes, pair by pair."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import
 Names = tuple[str, str]
 
 _WHAT, _STATES = "bandwidth between nodes", (PASSED, BUSY, SKIPPED, SUSPECT, FAILED)
-#: Where the processes of a pod exchange data; the runtime's own has 64 MiB, and NCCL needs more (NVIDIA/nccl 5067397,
+#: Shared memory of a pod's processes. The runtime's default is 64 MiB, and NCCL needs more (NVIDIA/nccl 5067397,
 #: docs/userguide/source/troubleshooting/runtime_and_mpi_issues.rst).
 _SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Options of the module, under its names. definition: the Pod; node, GPUs and part in the pair are filled in for each run."""
+    """Options of the module, under its names. definition: the Pod; node, GPUs and role in the pair are set for each run."""
 
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
@@ -61,7 +61,7 @@ class Settings:
 
 @dataclasses.dataclass
 class BandwidthPlan:
-    """nodes: which are asked. pairs: that run now. verdicts: of those that have run."""
+    """nodes: those that are tested. pairs: those that run now. verdicts: results of pairs that have run."""
 
     nodes: whole_nodes.WholeNodesPlan
     pairs: list[Names]
@@ -76,7 +76,7 @@ class BandwidthPlan:
 
     @classmethod
     def unpack(cls, packed: dict[str, t.Any]) -> BandwidthPlan:
-        """What was packed may have been JSON since: lists are tuples again."""
+        """Restores the plan from JSON, in which tuples are lists."""
         verdicts = [
             Verdict(**one | {"nodes": tuple(one["nodes"]), "networks": tuple(one["networks"])})
             for one in packed["verdicts"]
@@ -96,7 +96,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it reports which nodes would run pods, and whether the run might."""
+    """resume: the `pending` of the previous slice. In check mode it reports which nodes would run pods, and missing permissions."""
     marks.limit_of(settings.max_failed, 0)
     nothing = Report(_WHAT, _STATES, "0", 0, {}, {}).values() | {"pairs": [], "tried": [], "missing_rights": []}
     if (lacking := whole_nodes.lacking(client, check_mode, nothing)) is not None:
@@ -124,7 +124,7 @@ def _plan(client: Client, settings: Settings) -> BandwidthPlan:
         by_pool[nodes.pools[name]].append(name)
     pairs: list[Names] = []
     for names in by_pool.values():
-        # The last one of an odd number has its turn with the first one, when that is free again.
+        # The last one of an odd number is paired with the first one, as soon as that is free again.
         pairs += list(zip(names[::2], names[1::2], strict=False)) + (
             [(names[-1], names[0])] if len(names) % 2 and len(names) > 1 else []
         )
@@ -133,12 +133,14 @@ def _plan(client: Client, settings: Settings) -> BandwidthPlan:
 
 def _unfit(node: NodeFacts) -> Finding | None:
     if device_query.needed(node):
-        return Finding(SKIPPED, "its GPU is integrated", "take interconnect out of its pool")
+        return Finding(SKIPPED, "its GPU is integrated", "remove interconnect from its pool")
     if "-MIG-" in node.gpu.product or any(
         resource.startswith(resources.MIG_PREFIX) for resource in schedulable.observed(node)
     ):
         return Finding(
-            SKIPPED, "its GPUs are partitioned: NCCL does not join slices", "nothing: try it where they are whole"
+            SKIPPED,
+            "its GPUs are partitioned: NCCL does not support slices",
+            "none: test nodes whose GPUs are not partitioned",
         )
     return None
 
@@ -151,7 +153,7 @@ def _play(
     check_mode: bool,
     resume: dict[str, t.Any] | None,
 ) -> Outcome:
-    """The pairs of the plan. Once they have ended, their verdicts are in it, and in their place the pairs that these ask for."""
+    """Runs the pairs of the plan. Once they have ended, the plan has their verdicts, and the pairs that must run because of them."""
     if not plan.pairs:
         return Outcome()
     requests = plan.nodes.requests
@@ -176,7 +178,7 @@ def _pair(names: Names, plan: BandwidthPlan, settings: Settings) -> Pair:
 
 
 def _workload(names: Names, numbers: c.Mapping[str, int], plan: BandwidthPlan, settings: Settings) -> Workload:
-    """names: of the pod's node, and of the other one."""
+    """names: the pod's node, and the other node."""
     interconnect = settings.interconnect(plan.nodes.pools[names[0]])
     pod = copy.deepcopy(dict(settings.definition))
     metadata, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
@@ -199,7 +201,7 @@ def _workload(names: Names, numbers: c.Mapping[str, int], plan: BandwidthPlan, s
 
 
 def _lock_memory(container: dict[str, t.Any]) -> None:
-    """RDMA pins memory beyond the limit that runtimes set. A capability that is added counts for root alone (capabilities(7), execve)."""
+    """RDMA pins memory beyond the limit that runtimes set. An added capability only has an effect for root (capabilities(7), execve)."""
     context = container.get("securityContext") or {}
     capabilities = context.get("capabilities") or {}
     added = {"capabilities": capabilities | {"add": [*(capabilities.get("add") or ()), "IPC_LOCK"]}}
@@ -215,5 +217,5 @@ def _outcome(ran: Outcome, plan: BandwidthPlan, settings: Settings, check_mode: 
     found |= judgement.findings(untried if check_mode else plan.nodes.requests, plan.verdicts)
     report = Report(_WHAT, _STATES, settings.max_failed, settings.sample, plan.nodes.pools, found)
     more = {"pairs": [one.row() for one in plan.verdicts], "tried": tried}
-    nothing = "no pool declares an interconnect, or none of its nodes shows a GPU"
+    nothing = "no pool declares an interconnect, or none of its nodes reports a GPU"
     return report.outcome(dataclasses.replace(ran, changed=bool(tried)), more, nothing, check_mode=check_mode)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the pods of a pair say of the way between their nodes, and what all pairs say of each node. Pure."""
+"""Judges the connection between two nodes from their pods, and each node from all of its pairs. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.whole_node
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.rendezvous import ENDED, Result
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import SUCCEEDED, TIMEOUT, UNSCHEDULABLE
 
-_SEE_LOGS = "see the logs of both pods, links and counters of both nodes, and NetworkPolicies of the pods' namespace"
-_SEE_NETWORK = "see the links of both nodes (ibstat, rdma link), and the plugin that offers their devices to pods"
-_SEE_POD = "see the pod's log, and what hwaccel.gpu.validate says of this node"
+_SEE_LOGS = "check the logs of both pods, links and counters of both nodes, and NetworkPolicies of the pods' namespace"
+_SEE_NETWORK = "check the links of both nodes (ibstat, rdma link), and the plugin that offers their devices to pods"
+_SEE_POD = "check the pod's log, and run hwaccel.gpu.validate for this node"
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """state: passed, busy or failed. blamed: name of the node whose fault it is, "" where that is not known. bandwidth: in GB/s, None without."""
+    """state: passed, busy or failed. blamed: name of the node that caused the failure, "" if unknown. bandwidth: in GB/s, None if not measured."""
 
     nodes: tuple[str, str]
     state: str
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], expected: PoolInterconnect) -> Verdict:
-    """Of one pair."""
+    """The verdict on one pair."""
     rows = [
         (node, ask, row)
         for node, ask, row in zip(nodes, asks, (result.first, result.second), strict=False)
@@ -66,14 +66,14 @@ def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], expec
             return Verdict(
                 nodes,
                 BUSY,
-                f"the pod on {node} had to make room: {row['reason']}",
-                "try again when nothing of higher priority asks for these GPUs",
+                f"the pod on {node} was preempted: {row['reason']}",
+                "try again when no pod of higher priority requests these GPUs",
             )
         if taken(row, ask.request):
             return Verdict(
                 nodes,
                 BUSY,
-                f"pods have taken GPUs on {node} meanwhile: {row['reason']}",
+                f"other pods took GPUs on {node} in the meantime: {row['reason']}",
                 "try again when they have ended",
             )
     failed = [(node, row) for node, _ask, row in rows if row["state"] != SUCCEEDED and row["reason"] != ENDED]
@@ -98,7 +98,7 @@ def verdict(nodes: tuple[str, str], result: Result, asks: tuple[Ask, Ask], expec
 def _broken(
     nodes: tuple[str, str], failed: c.Sequence[tuple[str, Row]], *, alone: bool, names: tuple[str, ...]
 ) -> Verdict:
-    """alone: the second pod was never started, so that the first one has failed by itself."""
+    """alone: the second pod was never started, so the failure is that of the first one."""
     blamed = failed[0][0] if alone else next((node for node, row in failed if _never_ran(row)), "")
     reason = "; ".join(f"the pod on {node}: {row['reason']}" for node, row in failed)
     log = next((row["log"] for node, row in failed if node == (blamed or failed[0][0])), "")
@@ -106,12 +106,12 @@ def _broken(
 
 
 def _never_ran(row: Row) -> bool:
-    """Whether its pod came not so far that it could say anything: no place, or no start."""
+    """Whether its pod was not scheduled or did not start, so that it gives no result."""
     return row["state"] == UNSCHEDULABLE or (row["state"] == TIMEOUT and row["exit_code"] is None and not row["log"])
 
 
 def findings(nodes: c.Iterable[str], verdicts: c.Sequence[Verdict]) -> dict[str, Finding]:
-    """Of each node. One that has passed in one pair is fit; of two that have failed together it is the other one."""
+    """The finding on each node. A node that passed in one pair is fit, so a failure with it is attributed to the other node."""
     passed = {node for one in verdicts if one.state == PASSED for node in one.nodes}
     return {node: _finding(node, [one for one in verdicts if node in one.nodes], passed) for node in nodes}
 
@@ -129,7 +129,7 @@ def _finding(node: str, verdicts: c.Sequence[Verdict], passed: set[str]) -> Find
         which = (
             "each passed with another node"
             if node in passed
-            else "which of the two it is, no other node was there to tell"
+            else "no other node was available to determine which of the two failed"
         )
         return Finding(SUSPECT, f"with {other}: {unclear.reason} ({which})", unclear.next_step, unclear.log, other)
     if node in passed:
@@ -139,18 +139,18 @@ def _finding(node: str, verdicts: c.Sequence[Verdict], passed: set[str]) -> Find
     if verdicts:
         return Finding(
             SKIPPED,
-            f"{verdicts[0].other(node)} failed before the two could meet",
+            f"{verdicts[0].other(node)} failed before the two pods could connect",
             "try again when that node is repaired",
         )
     return Finding(
         SKIPPED,
-        "no other node of its pool can be tried with it",
+        "no other node of its pool can be tested with it",
         "try again when there is one that is Ready and not in use",
     )
 
 
 def once_more(pools: c.Mapping[str, str], verdicts: c.Sequence[Verdict]) -> list[tuple[str, str]]:
-    """Pairs that tell which of two nodes has failed: each with one that has passed. pools: name of each node's pool."""
+    """Pairs that determine which of two nodes failed: each with a node that passed. pools: name of each node's pool."""
     passed = sorted({node for one in verdicts if one.state == PASSED for node in one.nodes})
     found: list[tuple[str, str]] = []
     for one in verdicts:

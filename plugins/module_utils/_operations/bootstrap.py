@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the bootstrap of a cluster is complete, as the cluster itself says."""
+"""Whether the bootstrap of a cluster is complete, according to the cluster itself."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversi
 
 
 def state(client: Client) -> dict[str, t.Any]:
-    """complete: None where nobody answers, as before the first machine of the control plane has started."""
+    """complete: None if the API server does not answer, for example before the first machine of the control plane has started."""
     try:
         status = _read(client, _CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
         if status == "complete":
-            return {"complete": True, "why": "ConfigMap kube-system/bootstrap says so"}
+            return {"complete": True, "why": "the status in ConfigMap kube-system/bootstrap is complete"}
         # The ConfigMap can be removed once a cluster is installed.
         history = _read(client, _VERSION, "version", "").get("status", {}).get("history", [])
     except (Unreachable, Overloaded) as error:
@@ -29,14 +29,14 @@ def state(client: Client) -> dict[str, t.Any]:
         return {"complete": True, "why": "ClusterVersion has a completed installation"}
     return {
         "complete": False,
-        "why": f"ConfigMap kube-system/bootstrap says {status}"
+        "why": f"the status in ConfigMap kube-system/bootstrap is {status}"
         if status
         else "there is no ConfigMap kube-system/bootstrap",
     }
 
 
 def _read(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, t.Any]:
-    """Empty where it is not there, or its kind is not known."""
+    """Empty if it does not exist, or its kind is unknown."""
     try:
         return client.get(resource, name, namespace)
     except NotFound:

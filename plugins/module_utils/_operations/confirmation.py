@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom something is about to destroy: a cluster that only the machine's environment has chosen is refused until it is named."""
+"""Confirmation before deletion: a cluster that only the machine's environment selected is refused until it is named."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OPTION = "-e hwaccel_confirm="
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """name: of the cluster in the inventory. cluster_uid, confirm: "" where not set. command: what goes on, but for the confirmation.
+    """name: of the cluster in the inventory. cluster_uid, confirm: "" where not set. command: the command to run again, without the confirmation.
 
-    decided_by: what of the machine has chosen the cluster, "" where the options have. own: the options name a kubeconfig, a context or a server.
-    where, source: the API server, and where the credentials are from.
+    decided_by: the setting of the machine that selected the cluster, "" if the options did. own: the options name a kubeconfig, a context or a server.
+    where, source: the API server, and the source of the credentials.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Settings:
 def confirmed(
     client: Client, settings: Settings, *, check_mode: bool, warn: c.Callable[[str], None]
 ) -> dict[str, t.Any]:
-    """The cluster that was reached. Check mode writes nothing, so there a missing confirmation is a warning.
+    """Identifies the cluster. Check mode writes nothing, so a missing confirmation is a warning there.
 
-    Raises ManyFaults where it is another cluster than the inventory means, HwaccelError where it is not confirmed, or another one is.
+    Raises ManyFaults if it is not the cluster in the inventory, HwaccelError if it, or another cluster, is not the confirmed one.
     """
     uid = fleet.cluster_uid(client)
     if faults := identity.other_cluster(uid, settings.cluster_uid):
         raise ManyFaults(faults)
-    # Who cannot read the uid can still say which host of the inventory is meant.
+    # If the uid cannot be read, the name of the inventory host confirms the cluster.
     key = uid or settings.name
     found = {
         "cluster_uid": uid,
@@ -59,26 +59,26 @@ def confirmed(
     proven = settings.own and bool(settings.cluster_uid)
     if settings.confirm and settings.confirm != key:
         raise HwaccelError(
-            "hwaccel_confirm names another cluster, so nothing was removed",
+            "hwaccel_confirm names another cluster, so nothing was deleted",
             settings.name,
-            f"it says {settings.confirm}, and this is {described}",
-            f"correct the connection; or, if this is the cluster that is meant, {_command(settings, key)}",
+            f"it is {settings.confirm}, and this is {described}",
+            f"correct the connection; or, if this is the intended cluster, {_command(settings, key)}",
         )
     if settings.decided_by and not settings.confirm and not proven:
         error = HwaccelError(
-            f"which cluster this is was decided by {settings.decided_by}, and not by the inventory, so nothing was removed",
+            f"this cluster was selected by {settings.decided_by}, not by the inventory, so nothing was deleted",
             settings.name,
             f"it is {described}",
-            f"if this is the cluster that is meant, {_command(settings, key)}",
+            f"if this is the intended cluster, {_command(settings, key)}",
         )
         if not check_mode:
             raise error
-        warn(f"Without check mode this will be refused: {error}")
+        warn(f"Outside of check mode this will be refused: {error}")
     return result
 
 
 def _nodes(client: Client) -> int | None:
-    """None where they may not be listed."""
+    """None if the run may not list them."""
     try:
         return sum(len(page.items) for page in client.pages(fleet.NODE, metadata_only=True))
     except Forbidden:
@@ -90,9 +90,9 @@ def _described(found: c.Mapping[str, t.Any], settings: Settings) -> str:
         f"the cluster with uid {found['cluster_uid']}" if found["cluster_uid"] else "a cluster whose uid cannot be read"
     )
     count = found["nodes"]
-    nodes = "nodes that may not be counted" if count is None else f"{count} node{'s' if count != 1 else ''}"
+    nodes = "an unknown number of nodes" if count is None else f"{count} node{'s' if count != 1 else ''}"
     platform = found["platform"]
-    return f"{uid}, {platform['distribution']} {platform['version']}, {nodes}, API server {settings.where}, reached with {settings.source}"
+    return f"{uid}, {platform['distribution']} {platform['version']}, {nodes}, API server {settings.where}, connected with {settings.source}"
 
 
 def _command(settings: Settings, key: str) -> str:

@@ -1,17 +1,17 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods leave a node before its container engine is restarted, and may come back after.
+"""Drains a node before its container engine is restarted, and uncordons it afterwards.
 
-As `kubectl drain` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/drain.go): cordon, evict, wait. What its users, and those of k8s_drain of
-kubernetes.core, complain of is done otherwise:
+Like `kubectl drain` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/drain.go): cordon, evict, wait. It differs from that, and from k8s_drain of
+kubernetes.core, in issues that their users report:
 
-- A node that cannot be drained is not cordoned (kubernetes issue 37592): pods are sorted, and each eviction is asked for in a dry run, before.
-- All pods are tried in each round, so that one which a budget holds does not hold the others (kubernetes.core issue 711).
-- A pod counts by its uid, and by the node that it is on, not by its name (kubernetes.core issue 792, kubernetes issue 138229).
-- An end without success is a failure, and names what holds each pod (kubectl issue 172).
-- A cordon is lifted by whoever has made it (NVIDIA/k8s-driver-manager issue 212). An annotation says that it was this module, and the owner of
-  the field that nobody has lifted and renewed it since.
+- A node that cannot be drained is not cordoned (kubernetes issue 37592): pods are sorted, and each eviction is validated by a dry run before.
+- All pods are tried in each round, so that one that a budget protects does not block the others (kubernetes.core issue 711).
+- A pod is identified by its uid and its node, not by its name (kubernetes.core issue 792, kubernetes issue 138229).
+- An incomplete drain is a failure, and names what prevents the eviction of each pod (kubectl issue 172).
+- Only the writer of a cordon lifts it (NVIDIA/k8s-driver-manager issue 212). An annotation records that it was this module, and the owner of
+  the field shows that nobody has lifted and renewed it since.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state import draining
 Obj = dict[str, t.Any]
 
 FIELD_MANAGER = "hwaccel-gpu-node-drain"
-#: Whose cordon it is.
+#: Owners of a cordon.
 OURS, OTHERS, NOBODY = "node_drain", "others", ""
 _NODE = Resource("", "v1", "Node", "nodes", False)
 _POD = Resource("", "v1", "Pod", "pods", True)
@@ -72,10 +72,10 @@ class Settings:
 
 
 class NotDrained(HwaccelError):
-    """The node stays cordoned. faults: what holds each pod."""
+    """The node is not drained and stays cordoned. faults: why each pod remains."""
 
     def __init__(self, what: str, faults: c.Sequence[Fault]) -> None:
-        super().__init__(what, next_step="run again, which goes on from here")
+        super().__init__(what, next_step="run again to continue")
         self.faults = tuple(faults)
         self.args = (
             "\n".join([f"{what}, and stays cordoned until it is released:", *(f"- {fault}" for fault in faults)]),
@@ -84,7 +84,7 @@ class NotDrained(HwaccelError):
 
 @dataclasses.dataclass
 class Progress:
-    """What one slice hands to the next. until: time.time()."""
+    """State that one slice passes to the next. until: time.time()."""
 
     until: float
     evicted: list[str] = dataclasses.field(default_factory=list)
@@ -93,7 +93,7 @@ class Progress:
 
 @dataclasses.dataclass
 class Evictions:
-    """One round of them. done: pods that were asked to terminate. held: why not yet, by pod. faults: what will not pass by waiting."""
+    """One round of evictions. done: pods that are terminating. held: why others are not yet, by pod. faults: permanent errors."""
 
     done: list[str] = dataclasses.field(default_factory=list)
     held: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -103,7 +103,7 @@ class Evictions:
 def drain(
     settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None
 ) -> Outcome:
-    """resume: the `pending` of the slice before."""
+    """resume: the `pending` of the previous slice."""
     node = _node(client, settings)
     if node is None:
         return _absent(settings)
@@ -123,7 +123,7 @@ def drain(
 def release(
     settings: Settings, client: Client, clock: Clock, *, check_mode: bool = False, resume: Obj | None = None
 ) -> Outcome:
-    """Once the node is Ready. resume: the `pending` of the slice before."""
+    """Uncordons the node once it is Ready. resume: the `pending` of the previous slice."""
     until, pause = (resume or {}).get("until") or clock.now() + settings.timeout, _FIRST_PAUSE
     while True:
         node = _node(client, settings)
@@ -135,7 +135,7 @@ def release(
         if clock.now() >= until:
             why = f"it is not Ready after {settings.timeout:g} s: {ready.reason}"
             failure = HwaccelError(
-                f"node {settings.name} stays cordoned", "", why, "see why its kubelet is not well, and run again"
+                f"node {settings.name} stays cordoned", "", why, "check why its kubelet is not ready, and run again"
             )
             return Outcome(values=_values(node), failure=failure)
         if clock.slice_over(pause):
@@ -147,13 +147,13 @@ def release(
     if _uncordoned(node) is None:
         return Outcome(
             values=_values(node),
-            progress=[f"node {settings.name} stays cordoned, as others have cordoned it"] * bool(whose),
+            progress=[f"node {settings.name} stays cordoned because others cordoned it"] * bool(whose),
         )
     changed = check_mode or quarantine.rewrite(client, _NODE, settings.name, _uncordoned, FIELD_MANAGER)
     end = {
-        OURS: "is released",
-        OTHERS: "stays cordoned, as others have cordoned it anew",
-        NOBODY: "is released by others",
+        OURS: "is uncordoned",
+        OTHERS: "stays cordoned because others cordoned it again",
+        NOBODY: "was uncordoned by others",
     }[whose]
     values = _values(node) | {"cordoned_by": OTHERS if whose == OTHERS else NOBODY}
     return Outcome(changed, values, progress=[f"node {settings.name} {end}"])
@@ -163,18 +163,18 @@ def cordoned_by(node: Obj) -> str:
     if not (node.get("spec") or {}).get("unschedulable"):
         return NOBODY
     annotated = names.CORDONED in (node["metadata"].get("annotations") or {})
-    # Lifted and cordoned anew by somebody else, the field is theirs and the annotation is still there.
+    # If others uncordoned and cordoned the node, they own the field, and the annotation still exists.
     owned = fieldsets.contains(fieldsets.of_object(node, FIELD_MANAGER, operation="Update"), _UNSCHEDULABLE)
     return OURS if annotated and owned else OTHERS
 
 
 def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress, *, changed: bool) -> Outcome:
-    """Until no pod is left that has to go, time is up, or the slice is over."""
+    """Evicts pods until none is left that must leave, the timeout has passed, or the slice is over."""
     pause, lines = _FIRST_PAUSE, list[str]()
     while True:
         node = client.get(_NODE, settings.name)
         found = _look(client, settings, node)
-        # Those that have come since the first look count too: bound before the cordon was seen, or meant for this node.
+        # Pods that were created since the first list count too: they were scheduled before the cordon, or have this node set.
         tried = Evictions(faults=list(found.faults)) if found.faults else _evict(client, found)
         waiting = [pod.where for pod in (*found.ending, *found.leaving) if pod.where not in tried.held]
         progress.evicted += [name for name in tried.done if name not in progress.evicted]
@@ -199,7 +199,7 @@ def _rounds(settings: Settings, client: Client, clock: Clock, progress: Progress
 
 
 def _node(client: Client, settings: Settings) -> Obj | None:
-    """None where the cluster has no such node, and that is tolerated. Raises ManyFaults where it is another cluster."""
+    """None if the cluster does not have the node, and that is allowed. Raises ManyFaults if it is another cluster."""
     fleet.refuse_another(client, settings.cluster_uid or "")
     try:
         return client.get(_NODE, settings.name)
@@ -209,7 +209,7 @@ def _node(client: Client, settings: Settings) -> Obj | None:
         raise HwaccelError(
             f"there is no node {settings.name}",
             "name",
-            "the cluster does not know it",
+            "the cluster does not have it",
             "correct the name (kubectl get nodes), or the connection",
         ) from None
 
@@ -229,22 +229,22 @@ def _evict(client: Client, found: draining.Pods, *, dry_run: bool = False) -> Ev
             client.evict(pod.name, pod.namespace, uid=pod.uid, dry_run=dry_run)
             tried.done.append(pod.where)
         except (NotFound, Conflict):
-            # It is gone, or another one has its name.
+            # The pod is gone, or another one has its name.
             continue
         except (BudgetRefused, Forbidden, Invalid, WebhookDenied) as refused:
-            # Of this pod. What is the server's trouble holds for all, and is not waited for with each.
+            # This error concerns one pod. Errors of the server concern all pods, so they are not waited for with each of them.
             fault = refused.faults[0]
             if refused.status == 429 or _namespace_ends(refused):
                 tried.held[pod.where] = fault.why
             else:
-                # A right that is missing is missing for each pod of the namespace.
+                # A missing permission concerns each pod of the namespace.
                 faults.setdefault(fault.next_step if isinstance(refused, Forbidden) else pod.where, fault)
     tried.faults = list(faults.values())
     return tried
 
 
 def _namespace_ends(refused: ApiError) -> bool:
-    """Nothing can be made in it any more, evictions included; its pods are ended by the namespace controller (kubectl's drain.go waits as well)."""
+    """Nothing can be created in a terminating namespace, including evictions. The namespace controller deletes its pods (kubectl's drain.go waits as well)."""
     return any(
         cause.get("reason") == "NamespaceTerminating"
         for cause in (refused.body.get("details") or {}).get("causes") or ()
@@ -252,10 +252,10 @@ def _namespace_ends(refused: ApiError) -> bool:
 
 
 def _cordon_faults(client: Client, node: Obj) -> list[Fault]:
-    """What the server would say to the cordon, where there is one to make."""
+    """Validates the cordon by a dry run, if the node is not cordoned."""
     patch = _cordoned(Clock())(node)
     try:
-        # The kubelet writes the node all the time.
+        # The kubelet updates the node often, so a conflict is retried.
         with contextlib.suppress(Conflict):
             if patch is not None:
                 client.patch(_NODE, node["metadata"]["name"], "", patch, field_manager=FIELD_MANAGER, dry_run=True)
@@ -288,13 +288,13 @@ def _uncordoned(node: Obj) -> Obj | None:
 def _absent(settings: Settings) -> Outcome:
     values = {"found": False, "ready": False, "cordoned_by": NOBODY, "evicted": [], "staying": [], "held": []}
     return Outcome(
-        values=values, progress=[f"the cluster has no node {settings.name}: there is nothing to drain or to release"]
+        values=values, progress=[f"the cluster has no node {settings.name}: there is nothing to drain or to uncordon"]
     )
 
 
 def _planned(node: Obj, found: draining.Pods, tried: Evictions) -> Outcome:
     whose, leaving = cordoned_by(node), [pod.where for pod in found.leaving]
-    parts = ["would be cordoned"] * (not whose) + [f"would lose {some(leaving)}"] * bool(leaving)
+    parts = ["would be cordoned"] * (not whose) + [f"would evict {some(leaving)}"] * bool(leaving)
     parts += [f"would have to wait for {_held(tried.held)}"] * bool(tried.held)
     line = f"node {node['metadata']['name']} {', '.join(parts) or 'is drained'}"
     return Outcome(
@@ -331,18 +331,18 @@ def _held(held: c.Mapping[str, str]) -> str:
 
 
 def _left(settings: Settings, node: Obj, waiting: c.Iterable[str], held: c.Mapping[str, str]) -> list[Fault]:
-    """What holds each pod that is still there."""
-    step = "see that what it waits for comes about elsewhere, or speak with whoever has set it; then run again, which goes on from here"
-    faults = [Fault(f"pod {pod} is held", "", why, step) for pod, why in sorted(held.items())]
+    """Why each remaining pod has not left."""
+    step = "make sure that the condition is met elsewhere, or ask its owner; then run again to continue"
+    faults = [Fault(f"pod {pod} cannot be evicted", "", why, step) for pod, why in sorted(held.items())]
     ready = objects.node(node)
     why = (
         "it has not ended yet"
         if ready.ready
-        else f"nobody can say that it has ended, as the node is not Ready: {ready.reason}"
+        else f"it is unknown whether it has ended, because the node is not Ready: {ready.reason}"
     )
     step = (
-        f"see what it still does, or raise {settings.called('timeout')}"
+        f"check why it is still running, or increase {settings.called('timeout')}"
         if ready.ready
-        else "bring the node's kubelet back"
+        else "repair the node's kubelet"
     )
     return faults + [Fault(f"pod {pod} is terminating", "", why, step) for pod in sorted(waiting)]

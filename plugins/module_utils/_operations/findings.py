@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What reports of pods on many nodes share: who ended how, in a line and as a failure."""
+"""Shared by reports on pods of many nodes: results in one line, and as a failure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _TAIL_LINES = 20
 
 
 class Finding(t.Protocol):
-    """What is known of a node at the end."""
+    """The result of a node."""
 
     @property
     def state(self) -> str:
-        """PASSED, FAILED, or another one that its report knows."""
+        """PASSED, FAILED, or another state of the report."""
 
 
 Findings = c.Mapping[str, Finding]
 
 
 def tail(log: str) -> str:
-    """As much of a log as a result carries."""
+    """The part of a log that a result contains."""
     return "\n".join(log.splitlines()[-_TAIL_LINES:])
 
 
@@ -38,7 +38,7 @@ def named(findings: Findings, state: str) -> list[str]:
 
 
 def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
-    """`validation: 14 of 16 passed, 1 unproven: gpu-2, 1 failed: gpu-3`; others: the states beside passed, in their order."""
+    """`validation: 14 of 16 passed, 1 unproven: gpu-2, 1 failed: gpu-3`; others: the other states, in their order."""
     parts = [f"{what}: {len(named(findings, PASSED))} of {len(findings)} passed"]
     parts += [f"{len(nodes)} {state}: {some(nodes)}" for state in others if (nodes := named(findings, state))]
     return ", ".join(parts)
@@ -47,14 +47,14 @@ def line(what: str, findings: Findings, others: c.Iterable[str]) -> str:
 def failure(
     what: str, failed: c.Sequence[Fault], total: int, max_failed: str, again: str, sample: int
 ) -> GateFailed | None:
-    """None where no more have failed than may. failed: one fault a node, of which `sample` are reported. again: what to do once all is repaired."""
+    """None within the limit. failed: one fault for each node, of which `sample` are reported. again: the next step after the repair."""
     limit = marks.limit_of(max_failed, total)
     if len(failed) <= limit:
         return None
     head = Fault(
-        f"{what}: {len(failed)} of {total} nodes failed, {limit} may",
+        f"{what}: {len(failed)} of {total} nodes failed, {limit} allowed",
         "",
         "",
-        f"repair what is named below, and {again}",
+        f"repair the problems below, and {again}",
     )
     return GateFailed([head, *failed[:sample]])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet's summary, read page by page: thousands of nodes become a few rows."""
+"""Summarizes a fleet, which is read page by page: thousands of nodes become a few rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import (
     fleet_namespaces,
 )
 
-#: Kinds of every Kubernetes: not worth a discovery.
+#: Kinds that every Kubernetes has, so that no discovery is needed.
 NODE = Resource("", "v1", "Node", "nodes", False)
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 
@@ -40,7 +40,7 @@ class _PoolSum:
     pool: Pool
     nodes: int = 0
     ready: int = 0
-    #: (product, count, memory_mib) as nodes tell it.
+    #: (product, count, memory_mib) from the labels of nodes.
     gpus: collections.Counter[tuple[str, int, int]] = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, facts: NodeFacts) -> None:
@@ -55,7 +55,7 @@ class _PoolSum:
             declared = self.pool.gpu
             gpu = {"product": declared.product, "count": declared.count, "memory_mib": declared.memory_mib}
         elif self.gpus:
-            # Where nodes differ, what most of them have; ties by name, so that two runs say the same.
+            # If nodes differ, the most frequent values; ties by name, so that two runs report the same.
             product, count, memory = min(self.gpus, key=lambda entry: (-self.gpus[entry], entry))
             gpu = {"product": product, "count": count, "memory_mib": memory}
         return {
@@ -77,9 +77,9 @@ def summary(
     named: c.Collection[str] = (),
     warn: c.Callable[[str], None] = lambda text: None,
 ) -> dict[str, t.Any]:
-    """What `node_info` returns. named: nodes that somebody names, so that those which do not exist are reported.
+    """The result of `node_info`. named: names of nodes to check, of which those that do not exist are reported.
 
-    Raises ManyFaults where declared pools are wrong or overlap.
+    Raises ManyFaults if declared pools are invalid or overlap.
     """
     assigner = pool_rules.Assigner(pool_rules.parse_pools(declared))
     sums = {pool.name: _PoolSum(pool) for pool in assigner.pools}
@@ -115,10 +115,10 @@ def nodes(
     label_selector: str = "",
     warn: c.Callable[[str], None] = lambda text: None,
 ) -> c.Iterator[tuple[dict[str, t.Any], NodeFacts, Pool]]:
-    """Each Node with its facts and its pool, page by page. Raises ManyFaults after the last one where pools overlap."""
+    """Each Node with its facts and its pool, page by page. Raises ManyFaults after the last one if pools overlap."""
     for page in client.pages(NODE, label_selector=label_selector):
         while page.items:
-            # Dropped one by one: a page of fat nodes is many times what is kept of it.
+            # Nodes are released one by one, because a page of large nodes needs much more memory than their facts.
             node = page.items.pop()
             facts = reduce_node(node)
             yield node, facts, assigner.pool_of(facts, (node.get("metadata") or {}).get("labels") or {})
@@ -126,7 +126,7 @@ def nodes(
 
 
 def cluster_uid(client: Client) -> str:
-    """The uid of kube-system: what a cluster is known by for as long as it lives. Empty where it cannot be read."""
+    """The uid of kube-system, which identifies a cluster permanently. Empty if it cannot be read."""
     try:
         return str(client.get(NAMESPACE, "kube-system", metadata_only=True)["metadata"]["uid"])
     except (Forbidden, NotFound):
@@ -134,7 +134,7 @@ def cluster_uid(client: Client) -> str:
 
 
 def refuse_another(client: Client, expected: str) -> None:
-    """Raises ManyFaults where it is not the cluster with this uid; wanted: "" for any, which asks nothing."""
+    """Raises ManyFaults if it is not the cluster with this uid. expected: "" for any, without a request."""
     if expected and (faults := identity.other_cluster(cluster_uid(client), expected)):
         raise ManyFaults(faults)
 
@@ -161,7 +161,7 @@ def query(expression: str, data: dict[str, t.Any], jmespath: t.Any) -> t.Any:
 
 
 def _check(assigner: pool_rules.Assigner, *, whole: bool, warn: c.Callable[[str], None]) -> None:
-    """Overlapping pools are an error; a node that has not joined yet may still do so."""
+    """Overlapping pools are an error; a node that has not joined yet is not."""
     wrong = assigner.faults(complete=False)
     if wrong:
         raise ManyFaults(wrong)
@@ -175,7 +175,7 @@ def _order(declared: c.Iterable[Pool], sums: c.Mapping[str, _PoolSum]) -> list[s
 
 
 def row(facts: NodeFacts, pool: Pool) -> dict[str, t.Any]:
-    """One entry of the `nodes` that `node_info` returns."""
+    """One entry of `nodes` in the result of `node_info`."""
     return {
         "name": facts.name,
         "pool": pool.name,

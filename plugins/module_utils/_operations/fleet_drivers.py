@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver DaemonSets of this collection that a cluster has, and on which nodes their pods are.
+"""The driver DaemonSets of this collection in a cluster, and the nodes of their pods.
 
-They are asked for again as long as they bring a driver to a node.
+The role keeps them as long as they provide the driver of a node.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet_exis
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
 _SELECTOR = f"app.kubernetes.io/managed-by=hwaccel.gpu,{names.DESIRED_DRIVER_VERSION_LABEL}"
-#: At most this many nodes are named; all are counted.
+#: Maximum number of nodes that are named. All are counted.
 _NAMED = 5
 
 Row = dict[str, t.Any]
 
 
 def daemon_sets(client: Client) -> list[Row]:
-    """Rows of the shape that `node_info` returns as `driver_daemon_sets`; pods are read only where there is one."""
+    """Rows in the format that `node_info` returns as `driver_daemon_sets`. Pods are only read if there is one."""
     rows = {
         (row["namespace"], row["name"]): row
         for page in client.pages(_DAEMON_SET, label_selector=_SELECTOR)
@@ -38,7 +38,7 @@ def daemon_sets(client: Client) -> list[Row]:
     for namespace in sorted({namespace for namespace, _name in rows}):
         for page in client.pages(_POD, namespace, label_selector=_SELECTOR):
             while page.items:
-                # Dropped one by one, as nodes are.
+                # Released one by one, like nodes.
                 pod = reduce_pod(page.items.pop())
                 if (namespace, pod.owner) in nodes and _has_begun(pod.containers):
                     nodes[namespace, pod.owner].add(pod.node)
@@ -48,7 +48,7 @@ def daemon_sets(client: Client) -> list[Row]:
 
 
 def _row(obj: dict[str, t.Any]) -> Row | None:
-    """None for what only bears our labels, which anybody can copy, and for ours that only says that there is no driver."""
+    """None for objects that only have the collection's labels, which can be copied, and for DaemonSets that only report that there is no driver."""
     metadata, spec = obj["metadata"], obj["spec"]
     labels, template = metadata.get("labels") or {}, spec["template"]
     container = template["spec"]["containers"][0]
@@ -67,7 +67,7 @@ def _row(obj: dict[str, t.Any]) -> Row | None:
 
 
 def _has_begun(containers: c.Sequence[t.Any]) -> bool:
-    """Whether the driver has ever been started in this pod: one whose image cannot be pulled holds nothing on its node."""
+    """Whether the driver was ever started in this pod. A pod whose image cannot be pulled provides no driver."""
     return any(
         one.state in ("running", "terminated") or one.restarts or one.last_exit is not None for one in containers
     )

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What other deployers have put into a cluster: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods, what monitors them.
+"""Existing components of other deployments: NFD, device plugins, drivers, the GPU Operator, a RuntimeClass for GPU pods, monitoring.
 
-Recognised by what an image is called, under any registry and tag, because names of objects are anybody's choice.
+They are recognized by the name of the image, with any registry and tag, because names of objects vary.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _WORKLOADS = (
     Resource("apps", "v1", "Deployment", "deployments", True),
 )
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
-#: What NVIDIA's toolkit calls its runtime in containerd's and CRI-O's configuration.
+#: The name of the runtime of NVIDIA's toolkit in the configuration of containerd and CRI-O.
 _HANDLER = "nvidia"
-#: Our objects are recognized by the managers of their fields, not by a label, which anybody can copy.
+#: Objects of this collection are recognized by their field managers, not by a label, which can be copied.
 OURS = "hwaccel.gpu/"
 _COMPONENTS = {parts.PLUGIN: "device_plugin", parts.EXPORTER: "dcgm_exporter", parts.DRIVER: "driver"}
 
 
 def components(client: Client) -> dict[str, list[dict[str, str]]]:
-    """By component a list of {kind, namespace, name, image}, ours left out."""
+    """By component a list of {kind, namespace, name, image}, without those of this collection."""
     found: dict[str, list[dict[str, str]]] = {
         "nfd": [],
         "device_plugin": [],
@@ -57,7 +57,7 @@ def components(client: Client) -> dict[str, list[dict[str, str]]]:
 
 
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
-    """Component -> image, of one workload."""
+    """Component -> image of one workload."""
     metadata = obj.get("metadata") or {}
     if sets_of(obj):
         return {}
@@ -76,7 +76,7 @@ def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:
 
 
 def sets_of(obj: dict[str, t.Any]) -> list[str]:
-    """Names of the sets of ours that manage fields of an object."""
+    """Names of the sets of this collection that manage fields of an object."""
     managers = (str(entry.get("manager") or "") for entry in (obj.get("metadata") or {}).get("managedFields") or [])
     return [manager.removeprefix(OURS) for manager in managers if manager.startswith(OURS)]
 
@@ -98,7 +98,7 @@ def _cluster_policies(client: Client) -> c.Iterator[dict[str, str]]:
 
 
 def _prometheus_operator(client: Client) -> c.Iterator[dict[str, str]]:
-    """What says which Prometheus scrapes what is written in these kinds, whoever runs the operator and wherever."""
+    """Prometheus objects, which select the monitors and rules, of any deployment in any namespace."""
     try:
         kinds = [
             client.resource_by_group("monitoring.coreos.com", kind) for kind in ("PrometheusRule", "ServiceMonitor")

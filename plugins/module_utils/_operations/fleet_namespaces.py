@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The namespaces that GPU components are to be in, as they are."""
+"""The observed namespaces of GPU components."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = dict[str, t.Any]
 
 
 def namespaces(client: Client, names: c.Iterable[str]) -> list[Row]:
-    """Rows of the shape that `node_info` returns as `namespaces`. Those that are not there, are going, or may not be read are left out."""
+    """Rows in the format that `node_info` returns as `namespaces`. Those that do not exist, are terminating, or may not be read are omitted."""
     found = (_metadata(client, name) for name in sorted(set(names)))
     return [
         _row(metadata) | _contents(client, metadata["name"])
@@ -46,7 +46,7 @@ def _row(metadata: dict[str, t.Any]) -> Row:
 
 
 def _contents(client: Client, namespace: str) -> Row:
-    """Names of what pods may ask for, None where they may not be listed. Metadata only: no value of a Secret is read."""
+    """Names of objects that pods may reference, None if the run may not list them. Metadata only: no value of a Secret is read."""
     found: Row = {}
     for key, resource in _CONTENTS.items():
         try:

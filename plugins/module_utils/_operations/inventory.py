@@ -24,7 +24,7 @@ _POOL = "pool"
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """What is requested of a cluster: the options of the inventory plugin that have these names."""
+    """Options of the inventory plugin under the same names."""
 
     pools: t.Any = ()
     label_selector: str = ""
@@ -39,9 +39,9 @@ class Ask:
 def inventory(
     client: Client, ask: Ask, *, safe_name: c.Callable[[str], str], warn: c.Callable[[str], None]
 ) -> dict[str, t.Any]:
-    """{groups: names of all, also those without hosts; hosts: [{name, groups, variables}], sorted by name}: plain data, which a cache can hold.
+    """{groups: names of all, also those without hosts; hosts: [{name, groups, variables}], sorted by name}: plain data that can be cached.
 
-    safe_name: a text as the name of a group. Raises ManyFaults where declared pools are wrong, overlap or would be one group.
+    safe_name: converts a string to a group name. Raises ManyFaults if declared pools are invalid, overlap or have the same group.
     """
     assigner = pool_rules.Assigner(pool_rules.parse_pools(ask.pools))
     _check_names(assigner.pools, safe_name)
@@ -51,7 +51,7 @@ def inventory(
             variables = _variables(node, facts, pool, ask)
             groups = sorted(safe_name(group) for group in _groups(variables["hwaccel_node"], ask.cluster))
             hosts.append({"name": ask.host_prefix + facts.name, "groups": groups, "variables": variables})
-    # A play on the quarantined nodes of a healthy fleet has nothing to do, and is no mistake.
+    # A play on the quarantined nodes of a healthy fleet must not fail because the group is missing.
     always = {SCHEDULABLE, UNSCHEDULABLE, QUARANTINED, *(safe_name(f"{_POOL}_{pool.name}") for pool in assigner.pools)}
     return {
         "groups": sorted(always.union(*(host["groups"] for host in hosts))),
@@ -60,7 +60,7 @@ def inventory(
 
 
 def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
-    """Why pods cannot be given every GPU of the node now; [] where nothing is in their way."""
+    """Why not every GPU of the node can be allocated now; [] if it can."""
     expected, observed = schedulable.expected(facts, pool), schedulable.observed(facts)
     found = []
     if not facts.ready:
@@ -71,7 +71,7 @@ def obstacles(facts: NodeFacts, pool: Pool) -> list[str]:
         found.append("quarantined")
     if resources.missing(expected, observed) or not resources.total(observed):
         found.append(
-            f"{resources.describe(observed)} schedulable"
+            f"{resources.describe(observed)} allocatable"
             + (f", {resources.describe(expected)} expected" if expected else "")
         )
     return found
@@ -130,13 +130,13 @@ def _check_names(pools: c.Iterable[Pool], safe_name: c.Callable[[str], str]) -> 
     by_group: dict[str, list[str]] = {}
     for pool in pools:
         by_group.setdefault(safe_name(f"{_POOL}_{pool.name}"), []).append(pool.name)
-    why = "the name of a group has letters, digits and underscores only"
+    why = "group names only have letters, digits and underscores"
     faults = [
         Fault(
             f"pools {' and '.join(held)} would both be group {group}",
             "pools",
             why,
-            "give them names that differ in letters or digits",
+            "set names that differ in letters or digits",
         )
         for group, held in by_group.items()
         if len(held) > 1

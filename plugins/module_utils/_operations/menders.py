@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How hard a mark may be: the DaemonSets that have to repair a node must be able to make a pod there.
+"""The effect of the quarantine taint: DaemonSets that can recover a node must be able to create pods there.
 
-Ours tolerate every NoSchedule taint. Those of the GPU Operator, of upstream's charts and of most clouds do not tolerate ours: under it their driver
-pod, once deleted or evicted, is never made again, and the node can never pass. The DaemonSet controller looks at NoSchedule and NoExecute alone (Kubernetes
-1.36.4, pkg/controller/daemon/daemon_controller.go 1404, predicates), and of the scheduler PreferNoSchedule is only a preference
+The collection's DaemonSets tolerate every NoSchedule taint. Those of the GPU Operator, of upstream charts and of most clouds do not tolerate the quarantine:
+once deleted or evicted, their driver pod is never recreated, and the node can never pass. The DaemonSet controller only evaluates NoSchedule and NoExecute
+(Kubernetes 1.36.4, pkg/controller/daemon/daemon_controller.go 1404, predicates), and for the scheduler PreferNoSchedule is only a preference
 (pkg/scheduler/framework/plugins/tainttoleration).
 """
 
@@ -23,23 +23,23 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import quarantine
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placement
 
-#: What a gate waits for on a node. An exporter holds none up.
+#: Parts that a gate waits for on a node. It does not wait for an exporter.
 _MENDING = frozenset({parts.NFD_WORKER, parts.DRIVER, parts.TOOLKIT, parts.VALIDATOR, parts.PLUGIN, parts.DISCOVERY})
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
-#: A toleration that names a value is of no gate that we know.
+#: A toleration with another value matches no gate.
 _MARK = {"key": names.QUARANTINE, "value": "", "effect": quarantine.HARD}
 
 Obj = dict[str, t.Any]
 
 
 class Menders:
-    """DaemonSets of the chain that a hard mark would stop, in all namespaces; read when first asked for."""
+    """DaemonSets of the chain that NoSchedule would stop, in all namespaces, read on first use."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def effect(self, node: Obj) -> str:
-        """Of the taint for this Node. Where nobody may look at DaemonSets the soft one, which locks no node out."""
+        """Effect of the taint for this Node. If DaemonSets may not be listed, it is PreferNoSchedule, which blocks no recovery."""
         stopped = self._stopped
         open_node = quarantine.without_mark(node)
         return (

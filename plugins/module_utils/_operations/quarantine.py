@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Failed nodes kept from new pods, and given back when they pass again.
+"""Quarantines failed nodes, and releases them when they pass again.
 
-A taint, a label and an annotation on the Node, all under our own names. Whatever others wrote there stays as it is, a foreign taint or
-cordon included. How hard the taint is `menders` decides.
+A taint, a label and an annotation on the Node, all with names of this collection. Everything that others wrote there is kept, including their taints and
+cordons. The effect of the taint is decided in `menders`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-#: Keeps every new pod off that does not tolerate it; makes the scheduler take other nodes first.
+#: The first effect prevents every new pod without a toleration; with the second one the scheduler prefers other nodes.
 HARD, SOFT = "NoSchedule", "PreferNoSchedule"
 _EFFECTS = (HARD, SOFT)
 FIELD_MANAGER = "hwaccel-gpu-node-gate"
-#: Another writer of the same Node comes between reading and writing at most so often in a row before we give up.
+#: Number of conflicts with another writer of the same Node in a row before the run fails.
 _ATTEMPTS = 12
 _LONGEST_REASON = 1000
 _LIMIT = re.compile(r"^(\d{1,6})\s*(%?)$")
@@ -39,9 +39,9 @@ _LIMIT = re.compile(r"^(\d{1,6})\s*(%?)$")
 
 @dataclasses.dataclass(frozen=True)
 class QuarantinePlan:
-    """limit: so many failed nodes are tolerated. within: failed and unknown ≤ limit.
+    """limit: maximum number of failed nodes. within: failed and unknown ≤ limit.
 
-    quarantine: what is newly or still to be marked; release: what is free again.
+    quarantine: nodes that are or remain quarantined; release: nodes to release.
     """
 
     limit: int
@@ -51,14 +51,14 @@ class QuarantinePlan:
 
 
 def limit_of(max_failed: t.Any, nodes: int) -> int:
-    """Nodes of a number or "10%". A percentage is rounded up, but a part of a fleet is never the whole of it."""
+    """Nodes of a number or "10%". A percentage is rounded up, but below 100% it never allows the whole fleet."""
     found = _LIMIT.match(str(max_failed).strip())
     if not found or (found.group(2) and int(found.group(1)) > 100):
         raise HwaccelError(
             f"max_failed {max_failed!r} cannot be read",
             "max_failed",
             "",
-            "give a number of nodes, or a percentage like 10%",
+            "set a number of nodes, or a percentage like 10%",
         )
     number = int(found.group(1))
     if not found.group(2):
@@ -69,7 +69,7 @@ def limit_of(max_failed: t.Any, nodes: int) -> int:
 
 
 def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts], max_failed: t.Any) -> QuarantinePlan:
-    """The breaker comes first: where more nodes failed than are borne, the cause is rather the cluster's than theirs, and none is marked."""
+    """If more nodes failed than allowed, the nodes are probably not the cause, and none is quarantined."""
     failed = sorted(name for name, state in states.items() if state == chain.FAILED)
     limit = limit_of(max_failed, len(states))
     unknown = sum(state == chain.UNKNOWN for state in states.values())
@@ -79,17 +79,17 @@ def plan(gate: str, states: c.Mapping[str, str], nodes: c.Mapping[str, NodeFacts
 
 
 def gate_of(node: NodeFacts) -> str:
-    """The gate that quarantined the node, "" where none did."""
+    """The gate that quarantined the node, "" if none did."""
     return next((value for key, value, effect in node.taints if key == names.QUARANTINE and effect in _EFFECTS), "")
 
 
 def effect_of(node: NodeFacts) -> str:
-    """Effect of the taint that a gate has imposed, "" where there is none."""
+    """Effect of the taint that a gate has imposed, "" if there is none."""
     return next((effect for key, _value, effect in node.taints if key == names.QUARANTINE and effect in _EFFECTS), "")
 
 
 def lifts(gate: str, node: NodeFacts) -> bool:
-    """A gate lifts what it, or an earlier one, imposed: passing `features` says nothing of a driver that failed, and an exporter of no gate."""
+    """A gate lifts what it or an earlier one imposed: passing `features` does not prove a failed driver, and an exporter proves no gate."""
     if not node.quarantined or gate not in chain.GATES:
         return False
     imposed = gate_of(node)
@@ -106,22 +106,20 @@ def quarantine(
     *,
     check_mode: bool = False,
 ) -> bool:
-    """True where the node was not marked so before. The reason of an earlier run is left, so that a repetition writes nothing.
+    """True if the node was not quarantined before. The reason of an earlier run is kept, so that a repeated run writes nothing.
 
-    effect: which one the taint of this node has, HARD or SOFT.
+    effect: of the node's taint, HARD or SOFT.
     """
 
     def marked(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
         taint = {"key": names.QUARANTINE, "value": gate, "effect": effect(node)}
         metadata, taints = node["metadata"], _taints(node)
         ours = [{key: one.get(key) for key in taint} for one in taints if _is_ours(one)]
-        labelled = (metadata.get("labels") or {}).get(names.QUARANTINE) == gate
-        if ours == [taint] and labelled:
+        labeled = (metadata.get("labels") or {}).get(names.QUARANTINE) == gate
+        if ours == [taint] and labeled:
             return None
         known = (metadata.get("annotations") or {}).get(names.QUARANTINE_REASON)
-        written = (
-            known if known and labelled and any(one["value"] == gate for one in ours) else reason[:_LONGEST_REASON]
-        )
+        written = known if known and labeled and any(one["value"] == gate for one in ours) else reason[:_LONGEST_REASON]
         return _patch(node, [*_foreign(taints), taint], gate, written)
 
     return rewrite(client, resource, name, marked, check_mode=check_mode)
@@ -135,7 +133,7 @@ def soften(
     *,
     check_mode: bool = False,
 ) -> bool:
-    """True where a taint of ours was too hard for the node. Gate and reason stay."""
+    """True if the node's taint was changed to SOFT. Gate and reason are kept."""
 
     def softened(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
         taints = _taints(node)
@@ -148,7 +146,7 @@ def soften(
 
 
 def release(client: Client, resource: Resource, name: str) -> bool:
-    """True where a mark was taken away."""
+    """True if a quarantine was lifted."""
 
     def cleared(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
         metadata, taints = node["metadata"], _taints(node)
@@ -164,9 +162,9 @@ def release(client: Client, resource: Resource, name: str) -> bool:
 
 
 def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
-    """Takes every mark that this gate imposed off the nodes, whatever their state; names of the nodes whose marks went, or would go.
+    """Lifts every quarantine that this gate imposed, regardless of the nodes' state. Returns the names of released nodes, or those that would be.
 
-    A mark of no gate that there is has nobody else who would lift it, so it goes as well.
+    A quarantine of an unknown gate is lifted as well, because no gate would lift it.
     """
     resource = client.resource("v1", "Node")
     marked = sorted(
@@ -179,7 +177,7 @@ def lift(client: Client, gate: str, *, check_mode: bool = False) -> list[str]:
 
 
 def marked_by(node: dict[str, t.Any]) -> str | None:
-    """The gate that marked a node as it is stored, "" where the marks name none, None where there is no mark."""
+    """The gate that quarantined a stored Node, "" if it is not recorded, None without a quarantine."""
     metadata = node["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     ours = [str(taint.get("value") or "") for taint in _taints(node) if _is_ours(taint)]
@@ -198,7 +196,7 @@ def rewrite(
     *,
     check_mode: bool = False,
 ) -> bool:
-    """Read, change, write on condition that nobody wrote in between; else again from what is there now. In check mode only whether it would be written.
+    """Reads, changes and writes a Node, and retries after a conflict. In check mode, only returns whether it would be written.
 
     Taints are one list in a patch: without the condition, another controller's new taint would be lost.
     """
@@ -213,14 +211,14 @@ def rewrite(
         except Forbidden:
             if not check_mode:
                 raise
-            # Told with all that is lacking.
+            # Missing permissions are reported together.
             return True
         except Conflict:
             time.sleep(min(0.02 * 2**attempt, 0.5))
         else:
             return True
     why = f"another client wrote the node each time, {_ATTEMPTS} times in a row"
-    raise Conflict(f"writing node {name}", "", why, "find out who writes the node so often, and run again")
+    raise Conflict(f"writing node {name}", "", why, "find out what writes the node so often, and run again")
 
 
 def _patch(
@@ -232,7 +230,7 @@ def _patch(
             "labels": {names.QUARANTINE: gate},
             "annotations": {names.QUARANTINE_REASON: reason},
         },
-        # An empty list stays one: null would be the same to the server.
+        # An empty list is sent, which is the same as null for the server.
         "spec": {"taints": taints},
     }
 
@@ -246,7 +244,7 @@ def _foreign(taints: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
 
 
 def without_mark(node: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The Node as it would be without our taint."""
+    """The Node without the quarantine taint."""
     return {**node, "spec": {**(node.get("spec") or {}), "taints": _foreign(_taints(node))}}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module sandbox without Ansible: from its options to a sandbox in the wanted state, in slices."""
+"""The module sandbox without Ansible: from its options to a sandbox in the desired state, in slices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor im
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The module's options, checked by Ansible for their types."""
+    """The module's options. Ansible has validated their types."""
 
     state: str
     layout: Layout
@@ -40,7 +40,7 @@ class Settings:
 
 
 def settings_of(params: dict[str, t.Any]) -> Settings:
-    """Settings of the module's parameters; an option that is not set arrives as None or not at all."""
+    """Settings of the module's parameters; an unset option is None or missing."""
     declared = params.get("fleet")
     if params.get("fleet_file"):
         declared = read_fleet_file(pathlib.Path(params["fleet_file"]))
@@ -71,7 +71,7 @@ def read_fleet_file(path: pathlib.Path) -> t.Any:
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise HwaccelError(
-            "the fleet file is no YAML", str(path), " ".join(str(error).split()), "correct it"
+            "the fleet file is not valid YAML", str(path), " ".join(str(error).split()), "correct it"
         ) from error
     return {} if data is None else data
 
@@ -82,7 +82,7 @@ def run(settings: Settings, *, check_mode: bool, deadline: float | None, resume:
         raise HwaccelError(
             "a sandbox runs on Linux only",
             sys.platform,
-            "its processes are recognised by /proc",
+            "its processes are identified by /proc",
             "run it on a Linux host",
         )
     if check_mode:
@@ -102,7 +102,7 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
     work = Run(**resume.get("run", {}))
     before = resume.get("before", _shown(settings.layout))
     known: dict[str, t.Any] = dict(resume.get("components") or {})
-    # A reboot is asked for once, however many slices the run has.
+    # A reboot is requested once, regardless of the number of slices.
     ask = dataclasses.replace(settings.ask, reboot=None) if resume.get("requested") else settings.ask
     requested = {"requested": bool(resume.get("requested"))}
     lines: list[str] = []
@@ -119,7 +119,7 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
         yield from started
 
     try:
-        # Before minutes are spent on the components.
+        # This is validated before the components are built, which takes minutes.
         _all_of(lambda: sandbox.plan_fleet(settings.layout, ask), lambda: _require_packages(settings))
         done = _take(steps(), lines, deadline)
     except HwaccelError as failure:
@@ -133,18 +133,18 @@ def _started(settings: Settings, deadline: float | None, resume: dict[str, t.Any
         outcome.diff = None
     elif not known["verified"]:
         outcome.warnings.append(
-            f"the components in {known['folder']} have no SHA256SUMS beside them and were used unchecked"
+            f"the components in {known['folder']} have no SHA256SUMS in their folder and were used without verification"
         )
     return outcome
 
 
 def _take(steps: c.Generator[str, None, None] | Steps, lines: list[str], deadline: float | None) -> bool:
-    """Take steps until they end (True) or the slice is over."""
+    """Runs steps until they end (True) or the slice is over."""
     for line in steps:
         if line:
             lines.append(line)
         if deadline is not None and time.monotonic() > deadline:
-            # Ends the step in good order: locks are given back now, not when memory is collected.
+            # Ends the step now, so that locks are not held until garbage collection.
             t.cast("c.Generator[str, None, None]", steps).close()
             return False
     return True
@@ -170,7 +170,7 @@ def _predicted(settings: Settings) -> Outcome:
     supervisor = sandbox.supervisor_for(settings.layout, components or nothing, settings.sources, sys.executable, Run())
     work = sandbox.predict_start(supervisor, settings.ask)
     if components is None:
-        work.did("get the components: download or build them")
+        work.did("download or build the components")
     outcome = _outcome(settings, work, before, components)
     if settings.ask.declared is not None:
         after = sandbox.plan_fleet(settings.layout, settings.ask)[0]
@@ -179,7 +179,7 @@ def _predicted(settings: Settings) -> Outcome:
 
 
 def _all_of(*checks: c.Callable[[], t.Any]) -> list[t.Any]:
-    """What the checks return, or one error with the faults of all that raise."""
+    """The results of all checks, or one error with the faults of all that failed."""
     found: list[t.Any] = []
     errors: list[HwaccelError] = []
     for check in checks:
@@ -195,7 +195,7 @@ def _all_of(*checks: c.Callable[[], t.Any]) -> list[t.Any]:
 
 
 def _require_packages(settings: Settings) -> None:
-    """What this Python has to have for the certificates and for the fleet agent."""
+    """Checks the Python packages that certificates and the fleet agent need."""
     required = {} if settings.layout.pki.is_dir() else {"cryptography": "cryptography"}
     if has_agent(settings.sources):
         required |= {"urllib3": "urllib3", "yaml": "PyYAML"}
@@ -226,7 +226,7 @@ def _outcome(settings: Settings, work: Run, before: str, components: Components 
 
 
 def _shown(where: Layout) -> str:
-    """The sandbox as a diff shows it."""
+    """The sandbox in the format of a diff."""
     if not where.root.exists():
         return "absent\n"
     observed = sandbox.describe(where)

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPU Operator's switches (labels nvidia.com/gpu.deploy.<component> of nodes), by which NVIDIA's driver manager makes GPU clients leave.
+"""The GPU Operator's component labels of nodes (nvidia.com/gpu.deploy.<component>), by which NVIDIA's driver manager evicts GPU clients.
 
-Before it loads another driver it writes "paused-for-driver-upgrade" where a switch says "true", and nowhere else: without switches the
-modules stay in use, and a driver pod that was deleted never starts again. A switch that a node has not comes to be with an empty value,
-which says the same as none; and it marks a node with a driver of its own (NVIDIA/k8s-driver-manager v0.12.0, cmd/driver-manager/main.go,
+Before it loads another driver, it sets a label to "paused-for-driver-upgrade" only if its value is "true": without the labels the modules stay in use,
+and a deleted driver pod never starts again. For a missing label it adds one with an empty value, which has the same meaning,
+and it labels a node that has its own driver (NVIDIA/k8s-driver-manager v0.12.0, cmd/driver-manager/main.go,
 evictGPUOperatorComponents, rescheduleGPUOperatorComponents and disableContainerizedDriver).
 """
 
@@ -18,20 +18,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import fieldset
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet_existing, quarantine
 
-#: Name of its program, and so of the field manager of its writes.
+#: Name of its program, which is the field manager of its writes.
 _DRIVER_MANAGER = "driver-manager"
 _PREFIX = names.VENDOR + "gpu.deploy."
 
 
 def provide(client: Client, name: str) -> bool:
-    """Give a node the switches of the driver's clients that it lacks. True where something was written."""
+    """Adds missing labels of the driver's clients to a node. True if something was written."""
     return quarantine.rewrite(client, client.resource("v1", "Node"), name, _with)
 
 
 def take_back(client: Client, *, check_mode: bool = False) -> list[str]:
-    """Names of the nodes from which the labels went, or would go, that we or the driver manager wrote last.
+    """Removes labels that this collection or the driver manager wrote last. Returns the names of the nodes, or those that would change.
 
-    Where somebody else deploys a driver, their manager writes the same: nothing is taken.
+    If another deployment has a driver, its manager writes the same labels, so none is removed.
     """
     others = fleet_existing.components(client)
     if others["driver"] or others["cluster_policy"]:

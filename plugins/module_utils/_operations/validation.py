@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A pod that computes on every GPU node, by the scheduler's hand, and the proof of it on the node."""
+"""Runs a pod on every GPU node through the scheduler, and records the proof on the node."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placemen
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import runs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions, Workload
 
-#: A proof is written on condition of what was read just before.
+#: A proof is written under the condition that the node has not changed since it was read.
 _PROVING: tuple[rights.Question, ...] = (("get", fleet.NODE, ""), ("patch", fleet.NODE, ""))
-#: Proofs that are written at the same time.
+#: Number of proofs that are written in parallel.
 _THREADS = 8
-#: The kubelet's word where the scheduler took a GPU for free and no device plugin gives one (kubernetes, pkg/kubelet/cm/admission/errors.go).
+#: The kubelet's reason if the scheduler counted a GPU that the device plugin does not provide (kubernetes, pkg/kubelet/cm/admission/errors.go).
 _NO_DEVICE = "UnexpectedAdmissionError"
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
-#: Of taints that Kubernetes gives nodes by itself, and takes away again.
+#: Prefix of taints that Kubernetes sets and removes itself.
 _CONDITION = "node.kubernetes.io/"
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Options of the module, under its names. definition, integrated_definition: the Pods; node, name and GPU are filled in for each run."""
+    """Options of the module, under its names. definition, integrated_definition: the Pods; node, name and GPU are set for each run."""
 
     definition: c.Mapping[str, t.Any]
     pools: tuple[Pool, ...] = ()
@@ -66,25 +66,25 @@ class Settings:
     integrated_definition: c.Mapping[str, t.Any] | None = None
 
     def asks_cuda(self, node: NodeFacts) -> bool:
-        """Whether its GPU is integrated and asked by a pod of its own."""
+        """Whether its GPU is integrated and validated by integrated_definition."""
         return bool(self.integrated_definition) and device_query.needed(node)
 
     def definition_of(self, node: NodeFacts) -> c.Mapping[str, t.Any]:
         return (self.integrated_definition if self.asks_cuda(node) else None) or self.definition
 
     def image(self, node: NodeFacts) -> str:
-        """What the pod of this node runs, for a proof to name."""
+        """Image and command of this node's pod, which the proof depends on."""
         containers = (self.definition_of(node).get("spec") or {}).get("containers") or [{}]
         return str(containers[0].get("image") or "")
 
     @property
     def renamed(self) -> list[str]:
-        """Names of resources that plugin configurations give."""
+        """Names of resources from plugin configurations."""
         return sorted({sharing.renamed for config in self.plugin_configs.values() for sharing in config.sharing})
 
     @property
     def gate(self) -> GateSettings:
-        """Of the last gate of the chain, whose judgement precedes that of a pod."""
+        """Settings of the last gate of the chain, which is judged before a pod runs."""
         return GateSettings(
             "devices",
             self.pools,
@@ -96,28 +96,28 @@ class Settings:
 
 
 class Validation:
-    """One run over all its slices. Nodes are read in the first; the last has them back for the report, those between do not look at them."""
+    """One run over all its slices. Nodes are read in the first slice and restored in the last one for the report."""
 
     def __init__(self, settings: Settings, client: Client, clock: Clock, resume: dict[str, t.Any]) -> None:
         self.settings, self.client, self.clock = settings, client, clock
         self.began: float = resume.get("began") or clock.now()
-        #: What was found out by asking the cluster; the rest the nodes' facts tell again.
+        #: Findings that needed requests. All others are derived again from the nodes' facts.
         self.findings = {name: report.finding_of(row) for name, row in resume.get("findings", {}).items()}
-        #: The resource that its pod asks for, by the name of each node that runs one.
+        #: The resource that the pod requests, by the name of each node that runs one.
         self.resource_by_node: dict[str, str] = resume.get("resource_by_node", {})
-        #: Names of those whose GPU is integrated.
+        #: Names of nodes whose GPU is integrated.
         self.integrated: list[str] = resume.get("integrated", [])
         self._run: dict[str, t.Any] | None = resume.get("run")
         self._fleet = Fleet("devices", settings.pools, settings.options.namespace, "", settings.renamed)
         self._packed: str = resume.get("fleet", "")
         self._assigner = Assigner(settings.pools)
-        #: Whether this slice has written or taken a proof. Its pods come and go, and a node that fails as before is what it was.
+        #: Whether this slice has written or removed a proof. Pods that were created and deleted, and nodes that fail as before, are not changes.
         self.changed = False
 
     def choose(self, *, check_mode: bool) -> None:
-        """Reads the fleet, and says of which nodes a pod has to tell. Raises ManyFaults where the declared pools overlap.
+        """Reads the fleet, and determines which nodes need a pod. Raises ManyFaults if the declared pools overlap.
 
-        In check mode a node without its GPUs has not failed: the stages that would bring them have changed nothing.
+        In check mode a node without its GPUs has not failed, because earlier stages were not applied either.
         """
         self._fleet.read_nodes(self.client)
         targets, links = self._targets(), Chain(self.client, self._fleet, self.settings.gate)
@@ -137,7 +137,7 @@ class Validation:
                 self.integrated += [name] if self.settings.asks_cuda(node) else []
 
     def go_on(self, *, check_mode: bool) -> Outcome:
-        """Runs the pods, and writes down what they prove as soon as they have ended."""
+        """Runs the pods, and records their proofs as soon as they have ended."""
         if not self.resource_by_node:
             return Outcome()
         usual, integrated = self.settings.definition, self.settings.integrated_definition or {}
@@ -151,7 +151,7 @@ class Validation:
         )
 
     def pack(self, run: dict[str, t.Any]) -> dict[str, t.Any]:
-        """For the next slice. run: what `go_on` has left to do."""
+        """State for the next slice. run: the remaining work of `go_on`."""
         findings = {name: dataclasses.asdict(found) for name, found in self.findings.items()}
         chosen = {"resource_by_node": self.resource_by_node, "integrated": self.integrated}
         return {
@@ -177,7 +177,7 @@ class Validation:
         )
 
     def _targets(self) -> list[str]:
-        """Every GPU node that is not excluded, and those that pools name and nobody has."""
+        """Every GPU node that is not excluded, and those that pools name and the cluster does not have."""
         settings, pool_of = self.settings, self._fleet.pool
         return sorted(
             name
@@ -188,7 +188,7 @@ class Validation:
         )
 
     def _kept_off(self, node: NodeFacts) -> Finding | None:
-        """Of a node whose taints no pod for it would tolerate: to run one would only be to wait for what is known. What Kubernetes taints by itself may go."""
+        """The finding on a node whose taints the pod does not tolerate, so that it need not run. Kubernetes' own taints do not count."""
         tolerations = (self.settings.definition_of(node).get("spec") or {}).get("tolerations") or ()
         hard = [taint for taint in node.taints if taint[2] in _KEEPS_OFF and not taint[0].startswith(_CONDITION)]
         chosen = [
@@ -198,7 +198,7 @@ class Validation:
         ]
         if not chosen or node.quarantined or node.unschedulable:
             return None
-        next_step = "let the pod tolerate it (gpu_validation_tolerations), or take the taint away"
+        next_step = "add a toleration (gpu_validation_tolerations), or remove the taint"
         return Finding(
             FAILED,
             chain.SCHEDULABLE,
@@ -207,18 +207,18 @@ class Validation:
         )
 
     def _ended(self, rows: runs.Rows) -> runs.Rows:
-        """Judges several nodes at once; what their pods have said is no longer needed afterwards."""
+        """Judges several nodes at once. The results of their pods are not needed afterwards."""
         found = parallel.map_or_raise(self._judge, rows, _THREADS)
         self.findings.update({row["name"]: one for row, one in zip(rows, found, strict=True)})
         return [{"name": row["name"], "state": row["state"]} for row in rows]
 
     def _judge(self, row: c.Mapping[str, t.Any]) -> Finding:
-        """By the node as it is now. A proof is written down, and that of a node which has failed is no longer one."""
+        """Judges the current node. Writes its proof, or removes the proof of a node that failed."""
         found = Finding(
             UNPROVEN,
             chain.HARDWARE,
-            "the node has left the cluster meanwhile",
-            "let it join again, or take it from the pool's nodes",
+            "the node has left the cluster in the meantime",
+            "let it join again, or remove it from the pool's nodes",
         )
 
         def judged(node: dict[str, t.Any]) -> dict[str, t.Any] | None:
@@ -246,7 +246,7 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """resume: the `pending` of the slice before. In check mode it reports which nodes would run a pod, and whether the run might."""
+    """resume: the `pending` of the previous slice. In check mode it reports which nodes would run a pod, and missing permissions."""
     marks.limit_of(settings.max_failed, 0)
     one = Validation(settings, client, clock, resume or {})
     if not resume:
@@ -260,7 +260,7 @@ def run(
 
 
 def forget(client: Client, *, check_mode: bool = False) -> list[str]:
-    """Takes the proofs off all nodes; names of the nodes whose proof went, or would go."""
+    """Removes the proofs from all nodes. Returns the names of the nodes that changed, or would change."""
     proven = sorted(
         node["metadata"]["name"]
         for page in client.pages(fleet.NODE, metadata_only=True)
@@ -274,14 +274,14 @@ def forget(client: Client, *, check_mode: bool = False) -> list[str]:
 
 
 def _before(node: NodeFacts, pool: Pool, settings: Settings) -> Finding | None:
-    """What is known of a node that offers its GPUs; None where a pod has to tell."""
+    """The finding on a node that offers its GPUs; None if it needs a pod."""
     if node.quarantined:
         why = f"it is quarantined at gate {marks.gate_of(node) or 'unknown'}"
         return Finding(
             FAILED,
             chain.SCHEDULABLE,
             why,
-            f"see its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is corrected",
+            f"check its annotation {names.QUARANTINE_REASON}, and run hwaccel.gpu.site once it is corrected",
         )
     kept = proofs.parse(node.proof)
     valid = kept.subject == proofs.subject(node, pool, settings.image(node))
@@ -305,7 +305,7 @@ def _last(proof: Proof) -> str:
 
 
 def _workload(name: str, resource: str, definition: c.Mapping[str, t.Any]) -> Workload:
-    """Nothing of the definition is copied that does not change: each slice makes these again, for a whole fleet."""
+    """Only changed parts of the definition are copied, because each slice creates these for the whole fleet again."""
     spec = definition.get("spec") or {}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
@@ -334,7 +334,7 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
             FAILED,
             chain.SCHEDULABLE,
             row["reason"],
-            "let the pod tolerate the node's taints, or take the taint away",
+            "add tolerations for the node's taints, or remove the taint",
             row["pod"],
         )
     if row["reason"].startswith(_NO_DEVICE):
@@ -342,7 +342,7 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
             FAILED,
             chain.PLUGIN,
             row["reason"],
-            "see the log of this node's device plugin, and validate again",
+            "check the log of this node's device plugin, and validate again",
             row["pod"],
         )
     if row["state"] != runs.SUCCEEDED:
@@ -351,7 +351,7 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
             FAILED,
             chain.CUDA,
             why,
-            hints.next_step(log) or "see the pod's log, and the validator's on this node",
+            hints.next_step(log) or "check the pod's log, and the validator's on this node",
             row["pod"],
             tail(log),
         )
@@ -366,7 +366,7 @@ def _found(row: c.Mapping[str, t.Any], node: NodeFacts, pool: Pool) -> Finding:
 
 
 def _annotated(node: dict[str, t.Any], text: str | None) -> dict[str, t.Any] | None:
-    """The patch that leaves this proof, or none, on a node; None where it is so already."""
+    """The patch that sets or removes the proof of a node; None if nothing changes."""
     metadata = node["metadata"]
     if (metadata.get("annotations") or {}).get(names.PROOF) == text:
         return None
@@ -379,12 +379,12 @@ def _outcome(ran: Outcome, found: report.Report, resource_by_node: list[str]) ->
         changed=ran.changed, values=values, progress=[*ran.progress, found.line()], failure=found.failure()
     )
     if not found.nodes:
-        outcome.warnings.append("no node to validate: none shows a GPU, and no declared pool with GPUs has one")
+        outcome.warnings.append("no node to validate: no node reports a GPU, and no declared pool with GPUs has a node")
     return outcome
 
 
 def _check(ran: Outcome, found: report.Report, resource_by_node: list[str], client: Client) -> Outcome:
-    """Which nodes would run a pod, and whether the run might run them and write down what they prove."""
+    """Nodes that would run a pod, and missing permissions to run them and to write proofs."""
     lacking = rights.refused(client, _PROVING, "") if resource_by_node else []
     missing = ran.values.get("missing_rights", []) + rights.as_dicts(lacking)
     outcome = Outcome(

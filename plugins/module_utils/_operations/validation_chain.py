@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first broken link of nodes that do not offer the GPUs that they should, as the gates judge it, on one look.
+"""The first failed link of nodes that do not offer the expected GPUs, judged as by the gates, without waiting.
 
-Pods are only read where a node lacks something, and of whoever has deployed them.
+Pods are only read if a node lacks something, regardless of who deployed them.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _NOTHING_DEPLOYED = "run hwaccel.gpu.site: this cluster has no device plugin that is deployed as a DaemonSet"
 
-#: A node and why it offers too little: the keys of a gate's fault.
+#: A node and why it offers too few GPUs, with the keys of a gate's fault.
 Row = dict[str, t.Any]
 
 
 class Chain:
-    """settings: those of the gate devices, for its pools, their expected resources and how many nodes are reported with their logs."""
+    """settings: those of the gate devices, for its pools, their expected resources and the number of nodes reported with logs."""
 
     def __init__(self, client: Client, fleet: Fleet, settings: Settings) -> None:
         self.client, self.fleet, self.settings = client, fleet, settings
 
     def offers(self, name: str) -> bool:
-        """Whether the node is there, is Ready and offers what is expected of it. Its pods are not looked at."""
+        """Whether the node exists, is Ready and offers the expected GPUs. Its pods are not read."""
         return self._of_node(name).state == chain.PASSED
 
     def broken(self, names: c.Collection[str]) -> dict[str, Row]:
-        """By node the first link that does not hold, why, and the next step. A node whose links all hold is not named."""
-        # Of these the pods say nothing.
+        """By node the first failed link, why, and the next step. Nodes that pass all links are omitted."""
+        # The pods of these nodes give no information.
         found = {
             name: _row(self._of_node(name))
             for name in names
@@ -58,9 +58,9 @@ class Chain:
                 self.client, sorted({namespace for namespaces in deployed.values() for namespace in namespaces})
             )
         except Forbidden as refused:
-            # What the nodes say by themselves is better than no validation.
+            # Without access to pods, the nodes' own state is reported.
             return found | self._of_nodes(
-                left, f"grant what is lacking, and the link is reported: {refused.faults[0].why}"
+                left, f"grant the missing permission to get the failed link reported: {refused.faults[0].why}"
             )
         for gate in chain.GATES:
             if namespaces := deployed.get(ROLE_OF_GATE[gate]):
@@ -70,7 +70,7 @@ class Chain:
         )
 
     def _of_nodes(self, names: c.Iterable[str], next_step: str) -> dict[str, Row]:
-        """Of nodes that do not offer what is expected, and no pod says why. next_step: in place of the usual one, unless empty."""
+        """Faults of nodes that do not offer the expected GPUs without a known cause. next_step: replaces the default one unless empty."""
         verdicts = {name: self._of_node(name) for name in names}
         instead = {"next_step": next_step} if next_step else {}
         return {name: _row(verdict) | instead for name, verdict in verdicts.items() if verdict.state != chain.PASSED}
@@ -81,8 +81,8 @@ class Chain:
     def _held(
         self, name: str, namespace: str, nodes: list[str], deployed: c.Mapping[str, c.Collection[str]]
     ) -> dict[str, Row]:
-        """Of nodes that do not pass a gate. Nobody waits here: what may still come is not there."""
-        # Where no DaemonSet brings a driver, the hosts do.
+        """Faults of nodes that do not pass a gate. The validation does not wait, so pending states count as failures."""
+        # If no DaemonSet provides a driver, the hosts do.
         providers = (
             {} if parts.DRIVER in deployed else dict.fromkeys((self.fleet.pool_names[node] for node in nodes), "host")
         )
@@ -105,7 +105,7 @@ class Chain:
         return {node: reported.get(node) or _row(verdict) for node, verdict in verdicts.items()}
 
     def _deployed(self) -> dict[str, set[str]]:
-        """Namespaces by the part whose DaemonSets are there, ours and those of others."""
+        """Namespaces with DaemonSets, by part, of this and other deployments."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         for page in self.client.pages(_DAEMON_SET):
             for item in page.items:

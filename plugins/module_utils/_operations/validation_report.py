@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a validation tells, in the shape of a gate's result."""
+"""The report of a validation, in the format of a gate's result."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fin
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED, PASSED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import GateFailed
 
-#: unproven: its GPUs are taken, or it is cordoned: no failure, and no proof either.
+#: unproven: its GPUs are allocated, or it is cordoned, which is neither a failure nor a proof.
 UNPROVEN = "unproven"
 _ORDER = (FAILED, UNPROVEN)
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What is known of a node at the end. link: the one of the chain that holds it, or the last where it passed."""
+    """The result of a node. link: the failed link of the chain, or the last one if it passed."""
 
     state: str
     link: str
@@ -39,7 +39,7 @@ class Finding:
 
 
 def finding_of(row: c.Mapping[str, t.Any]) -> Finding:
-    """From what `dataclasses.asdict` has made of one."""
+    """Reverses `dataclasses.asdict`."""
     return Finding(**{**row, "proof": Proof(**row["proof"])})
 
 

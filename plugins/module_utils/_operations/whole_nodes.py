@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes all of whose GPUs a pod takes: which can be asked now, who holds GPUs there, and the Job."""
+"""Tests that take all GPUs of a node: which nodes can be tested now, which pods hold GPUs there, and the Job."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import
 Row = c.Mapping[str, t.Any]
 
 _POD = Resource("", "v1", "Pod", "pods", True)
-#: A pod that was preempted, evicted or drained is gone soon; its Job stays and tells it by this rule.
+#: A pod that was preempted, evicted or drained is soon deleted. By this rule, its Job keeps that information.
 _TELL_DISRUPTION = {
     "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
 }
-#: Condition of such a pod, as the message of its Job has it (kubernetes, pkg/controller/job/pod_failure_policy.go).
+#: Condition of such a pod in the message of its Job (kubernetes, pkg/controller/job/pod_failure_policy.go).
 _DISRUPTED = "condition DisruptionTarget"
 
 
 @dataclasses.dataclass(frozen=True)
 class WholeNodesPlan:
-    """Made once for all slices. pools: name of each node's pool. asked: of nodes that run pods. findings: what is known of the others, and later of all."""
+    """Created once for all slices. pools: name of each node's pool. asked: nodes that run pods. findings: results of the others, and later of all."""
 
     pools: dict[str, str]
     requests: dict[str, Ask]
@@ -55,7 +55,7 @@ class WholeNodesPlan:
 
 
 def lacking(client: Client, check_mode: bool, nothing: dict[str, t.Any]) -> Outcome | None:
-    """In check mode the outcome where the plan itself could not be made, for want of the right to see who holds GPUs. nothing: values of no node."""
+    """Outcome of check mode if the plan failed because of missing permission to list pods. nothing: values without nodes."""
     missing = rights.refused(client, [("list", _POD, "")], "") if check_mode else []
     return (
         Outcome(
@@ -73,7 +73,7 @@ def plan(
     includes: c.Callable[[Pool], bool],
     unfit: c.Callable[[NodeFacts], Finding | None],
 ) -> WholeNodesPlan:
-    """includes: whose nodes are tried. unfit: why one cannot be, beyond what holds for every try. Raises ManyFaults where the declared pools overlap."""
+    """includes: pools whose nodes are tested. unfit: additional reasons to skip a node. Raises ManyFaults if the declared pools overlap."""
     found, nodes, pool_of = WholeNodesPlan({}, {}, {}), dict[str, NodeFacts](), dict[str, Pool]()
     for _node, facts, pool in fleet.nodes(client, Assigner(pools)):
         if (
@@ -102,18 +102,16 @@ def plan(
 
 
 def _unfit(node: NodeFacts) -> Finding | None:
-    """Why no pod could take all of its GPUs now; that of a node which should have some and offers none is for the gates to tell."""
+    """Why no pod can take all of its GPUs now. Missing GPUs are reported by the gates."""
     if not node.ready or node.quarantined or not allocations.request(node):
-        return Finding(
-            SKIPPED, "it is not Ready, quarantined, or offers no GPU", "see what hwaccel.gpu.validate says of it"
-        )
+        return Finding(SKIPPED, "it is not Ready, quarantined, or offers no GPU", "run hwaccel.gpu.validate for it")
     if node.unschedulable:
         return Finding(SKIPPED, "it is cordoned", "uncordon it, and try again")
     if node.gpu.replicas > 1:
         return Finding(
             SKIPPED,
             f"each of its GPUs is shared by up to {node.gpu.replicas} pods",
-            "nothing: shared GPUs are nobody's alone",
+            "none: shared GPUs cannot be allocated exclusively",
         )
     return None
 
@@ -136,7 +134,7 @@ def workload(
     environment: c.Mapping[str, str],
     definition: c.Mapping[str, t.Any],
 ) -> Workload:
-    """A Job, so that it says whether its pod had to make room for another. requested, environment: for the first container."""
+    """A Job, which records whether its pod was preempted. requested, environment: for the first container."""
     pod = copy.deepcopy(dict(definition))
     spec = {"restartPolicy": "Never"} | (pod.get("spec") or {})
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
@@ -156,10 +154,10 @@ def workload(
 
 
 def disrupted(row: Row) -> bool:
-    """Whether its pod had to make room: no fault of the node."""
+    """Whether its pod was preempted, which is not a failure of the node."""
     return _DISRUPTED in row["reason"]
 
 
 def taken(row: Row, requests: c.Mapping[str, int]) -> bool:
-    """Whether somebody was faster."""
+    """Whether other pods took the GPUs first."""
     return row["state"] == UNSCHEDULABLE and any(word in row["reason"] for word in allocations.insufficient(requests))

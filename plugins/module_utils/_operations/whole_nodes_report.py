@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of tries that take all GPUs of nodes: rows, counts, a line and a failure."""
+"""Report of tests that take all GPUs of nodes: rows, counts, a line and a failure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fin
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.findings import FAILED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.report import GateFailed
 
-#: busy: somebody else's pods hold GPUs there. skipped: no pod can take all of its GPUs now, and that is no fault of theirs.
-#: suspect: it or its partner has failed, and nothing tells which.
+#: busy: pods of others hold GPUs there. skipped: no pod can take all of its GPUs now, which is not a failure.
+#: suspect: it or its partner failed, and it is unknown which.
 BUSY, SKIPPED, SUSPECT = "busy", "skipped", "suspect"
 _WORST_FIRST = (FAILED, SUSPECT, BUSY, SKIPPED)
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What is known of a node at the end. partner: of a suspect node the other one."""
+    """The result of a node. partner: the other node of a suspect one."""
 
     state: str
     reason: str = ""
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """what: was tried. states: that can come of it, passed first. pools: name of each node's pool."""
+    """what: name of the test. states: possible results, passed first. pools: name of each node's pool."""
 
     what: str
     states: tuple[str, ...]
@@ -53,18 +53,18 @@ class Report:
         }
 
     def line(self) -> str:
-        """`all GPUs taken: 14 of 16 passed, 1 busy: gpu-2, 1 failed: gpu-3`"""
+        """`allocation: 14 of 16 passed, 1 busy: gpu-2, 1 failed: gpu-3`"""
         return shared.line(self.what, self.findings, self.states[1:])
 
     def failure(self) -> GateFailed | None:
-        """Of two suspect nodes one has failed."""
+        """One of two suspect nodes counts as failed."""
         doubtful = {tuple(sorted((name, self.findings[name].partner))) for name in shared.named(self.findings, SUSPECT)}
         failed = [self._fault(name, f"node {name}") for name in shared.named(self.findings, FAILED)]
         failed += [self._fault(pair[0], f"one of the nodes {pair[0]} and {pair[1]}") for pair in sorted(doubtful)]
         return shared.failure(self.what, failed, len(self.findings), self.max_failed, "try again", self.sample)
 
     def outcome(self, ran: Outcome, more: dict[str, t.Any], nothing: str, *, check_mode: bool) -> Outcome:
-        """Of the whole try. ran: of its pods. more: values beside these, `tried` among them. nothing: why there was no node to try, where there was none."""
+        """Outcome of the whole test. ran: outcome of its pods. more: additional values, such as `tried`. nothing: why there was no node to test."""
         values = self.values() | more | {"missing_rights": ran.values.get("missing_rights", [])}
         outcome = Outcome(
             changed=ran.changed, values=values, warnings=ran.warnings, progress=ran.progress, failure=ran.failure
@@ -73,7 +73,7 @@ class Report:
             outcome.progress.append(self.line())
             outcome.failure = self.failure()
         if not self.findings and not more["tried"]:
-            outcome.warnings.append(f"no node to try: {nothing}")
+            outcome.warnings.append(f"no node to test: {nothing}")
         return outcome
 
     def _fault(self, name: str, who: str) -> Fault:

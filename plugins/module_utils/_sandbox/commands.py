@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How each component is started: its flags, its configuration files and who it is to the API server.
+"""How each component is started: its flags, its configuration files and its identity for the API server.
 
 Pure: text and argument lists from paths and ports.
 """
@@ -19,20 +19,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.process impor
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 AGENT = "fleet-agent"
-#: In this order they start; they stop in groups from the last.
+#: The order in which they start. They stop in groups in reverse order.
 COMPONENTS = (*CONTROL_PLANE, AGENT)
 PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", AGENT)
-#: Clients of the API server that have a kubeconfig of their own.
+#: Clients of the API server with their own kubeconfig.
 CLIENTS = ("kube-controller-manager", "kube-scheduler", "kwok", AGENT)
-#: kwok takes care of the leases of nodes that carry this annotation.
+#: kwok renews the leases of nodes with this annotation.
 SIMULATED = "kwok.x-k8s.io/node=fake"
-#: Renewals a second that all leases together may cost.
+#: Maximum renewals of all leases per second.
 _RENEWALS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class CommandSettings:
-    """What the commands of one sandbox depend on."""
+    """Parameters of the commands of one sandbox."""
 
     layout: Layout
     ports: t.Mapping[str, int]
@@ -47,9 +47,9 @@ class CommandSettings:
 
 
 def lease_seconds(nodes: int) -> int:
-    """How long a node's lease is valid: kubelet's 40 s, longer in steps where renewing them all would cost too much.
+    """How long a node's lease is valid: kubelet's 40 s, increased in steps if there would be too many renewals.
 
-    kwok renews after a quarter of it. In steps, because another value restarts kwok.
+    kwok renews after a quarter of it. Steps are used because another value restarts kwok.
     """
     seconds = 40
     while nodes * 4 / seconds > _RENEWALS:
@@ -97,20 +97,20 @@ current-context: sandbox
 
 
 def command(plan: CommandSettings, component: str) -> Command:
-    """The command of a component; its digest changes with whatever asks for a restart."""
+    """The command of a component; its digest changes with everything that requires a restart."""
     layout = plan.layout
     arguments = _ARGUMENTS[component](plan)
-    # Nothing of the caller's environment: a proxy variable there would send the API server's calls of kubelets off the machine.
+    # The caller's environment is not passed on, because a proxy variable would route the API server's requests to kubelets off the machine.
     environment = {"HOME": str(layout.root), "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
     if component == AGENT:
         program: tuple[str, ...] = (plan.python, "-m", "fleet_agent")
         environment |= {"PYTHONPATH": str(layout.agent), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     else:
         program = (str(layout.bin / component),)
-        # Processor time for memory: collecting twice as seldom takes an eighth of the time, and some 60 MiB more for the API server.
+        # Less frequent garbage collection needs an eighth less CPU time, and about 60 MiB more memory for the API server.
         environment["GOGC"] = "200"
     content = {"etcd": _etcd(plan), "kube-apiserver": _AUDIT_POLICY, "kwok": _KWOK}.get(component, "")
-    # The others find the server by a kubeconfig that they read once.
+    # The others read the server from a kubeconfig at their start only.
     server = "" if component in ("etcd", "kube-apiserver") else str(plan.ports["kube-apiserver"])
     digest_of = plan.versions.get(component, "") + content + server
     return Command(
@@ -121,7 +121,7 @@ def command(plan: CommandSettings, component: str) -> Command:
 def _etcd(plan: CommandSettings) -> str:
     pki = plan.layout.pki
     client, peer = (f"https://127.0.0.1:{plan.ports[name]}" for name in ("etcd", "etcd-peer"))
-    # No fsync: what a power cut may cost here is a simulated cluster.
+    # fsync is off, because a power failure can only damage a simulated cluster.
     return f"""name: default
 data-dir: {plan.layout.root}/etcd
 listen-client-urls: {client}
@@ -139,7 +139,7 @@ peer-transport-security: {{cert-file: {pki}/etcd.crt, key-file: {pki}/etcd.key, 
 """
 
 
-#: One line a request, written when it is complete and before its caller has the answer.
+#: One line for each request, written when it is complete and before the caller gets the answer.
 _AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -147,8 +147,8 @@ rules:
   - level: Metadata
 """
 
-#: kwok ends at once without a stage. This one matches no node, and there is none for pods, so kwok starts no controller for
-#: them: it renews leases and touches nothing else (and RBAC lets it do no more).
+#: kwok exits without a stage. This one matches no node, and there is none for pods, so kwok starts no controller for
+#: them: it only renews leases (and RBAC does not allow more).
 _KWOK = """apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
@@ -166,7 +166,7 @@ spec:
   next: {}
 """
 
-#: What kwok may do: read nodes, own their leases. It lists pods because its watch on them is not optional.
+#: Permissions of kwok: it reads nodes and manages their leases. It lists pods because its watch on them is not optional.
 KWOK_RULES: list[dict[str, list[str]]] = [
     {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
     {
@@ -202,7 +202,7 @@ def _apiserver_arguments(plan: CommandSettings) -> list[str]:
         f"--kubelet-client-certificate={pki}/kubelet-client.crt",
         f"--kubelet-client-key={pki}/kubelet-client.key",
         f"--kubelet-certificate-authority={pki}/ca.crt",
-        # Without it, logs and exec look the node's name up in DNS, off loopback.
+        # Without it, logs and exec would resolve the node's name by DNS.
         "--kubelet-preferred-address-types=InternalIP",
         f"--requestheader-client-ca-file={pki}/front-proxy-ca.crt",
         "--requestheader-allowed-names=front-proxy-client",
@@ -216,7 +216,7 @@ def _apiserver_arguments(plan: CommandSettings) -> list[str]:
         "--allow-privileged=true",
         "--anonymous-auth=false",
         "--profiling=false",
-        # Thousands of simulated kubelets share this server with everybody else.
+        # Thousands of simulated kubelets share this server with all other clients.
         "--max-requests-inflight=1200",
         "--max-mutating-requests-inflight=600",
         f"--audit-policy-file={layout.config}/audit-policy.yaml",
@@ -252,7 +252,7 @@ def _controller_manager_arguments(plan: CommandSettings) -> list[str]:
         f"--service-account-private-key-file={pki}/service-accounts.key",
         f"--cluster-signing-cert-file={pki}/ca.crt",
         f"--cluster-signing-key-file={pki}/ca.key",
-        # A node is as ready as the agent says, however seldom its lease is renewed.
+        # The agent decides whether a node is ready, even if its lease is rarely renewed.
         "--node-monitor-grace-period=24h",
         "--node-monitor-period=1m",
     ]

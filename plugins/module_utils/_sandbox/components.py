@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs that a sandbox runs, in a folder, checked against the folder's checksums."""
+"""The programs of a sandbox in a folder, verified by the folder's checksums."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
 
-#: One binary that is every component, told apart by its own name (see roles/sandbox/files/control_plane).
+#: One binary with all components, which is selected by the name that it is started with (see roles/sandbox/files/control_plane).
 ALL_IN_ONE = "controlplane"
 MANIFEST = "SHA256SUMS"
 
 
 @dataclasses.dataclass(frozen=True)
 class Components:
-    """The programs, where they come from and whether their checksums were compared with something."""
+    """The programs, their source, and whether their checksums were verified."""
 
     source: str
     folder: str
@@ -34,10 +34,10 @@ class Components:
 
 
 def in_folder(folder: pathlib.Path, source: str) -> Components:
-    """The components in a folder; raises ManyFaults with every one that is missing, not executable or altered."""
+    """The components in a folder; Raises ManyFaults with all that are missing, not executable or altered."""
     if not folder.is_dir():
         raise HwaccelError(
-            "the folder of the components is not there", str(folder), next_step="correct the path, or leave it unset"
+            "the folder of the components does not exist", str(folder), next_step="correct the path, or leave it unset"
         )
     faults = []
     programs: dict[str, str] = {}
@@ -51,7 +51,7 @@ def in_folder(folder: pathlib.Path, source: str) -> Components:
                 Fault(
                     f"{name} is missing",
                     str(folder),
-                    next_step=f"put the program {name} there, or {ALL_IN_ONE} for all",
+                    next_step=f"add the program {name}, or {ALL_IN_ONE} for all programs",
                 )
             )
             continue
@@ -69,7 +69,7 @@ def in_folder(folder: pathlib.Path, source: str) -> Components:
 
 
 def in_cache(folder: pathlib.Path) -> Components | None:
-    """The components in an entry of the cache; None where it is not whole and as its checksums say: then it is made anew."""
+    """The components in an entry of the cache; None if it is incomplete or altered, and must be recreated."""
     try:
         found = in_folder(folder, "cache")
     except HwaccelError:
@@ -78,7 +78,7 @@ def in_cache(folder: pathlib.Path) -> Components | None:
 
 
 def read_manifest(path: pathlib.Path) -> dict[str, str]:
-    """{file: digest} of a manifest as sha256sum writes it, {} where there is none."""
+    """{file: digest} of a manifest in sha256sum's format, {} if there is none."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
@@ -105,8 +105,8 @@ def _compare(path: pathlib.Path, digest: str, checksums: dict[str, str], folder:
         return None
     why = f"its SHA-256 is {digest}, {MANIFEST} says {expected}" if expected else f"{MANIFEST} does not list it"
     return Fault(
-        f"{path.name} is not what the folder's checksums say",
+        f"{path.name} does not match the folder's checksums",
         str(folder),
         why,
-        "get the folder anew: it was altered or is incomplete",
+        "download the folder again: it was altered or is incomplete",
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fleet goes on: reboots, new kernels and faults, from a fleet file to what the fleet agent reads. Pure."""
+"""Changes of a fleet: reboots, new kernels and faults, from a fleet file to the input of the fleet agent. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file im
 
 @dataclasses.dataclass(frozen=True)
 class Reboot:
-    """A restart of a node that was asked for, with the kernel that it comes back with ("": the same)."""
+    """A requested reboot of a node, with the kernel after the reboot ("": the same)."""
 
     node: str
     kernel: str = ""
 
 
 def count_by_pool(fleet: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """One row a pool, in the order of the file, for results and messages."""
+    """One row for each pool, in the order of the file, for results and messages."""
     rows: dict[str, dict[str, t.Any]] = {}
     for node in fleet.get("nodes", {}).values():
         gpu = node["gpu"]
@@ -34,10 +34,10 @@ def count_by_pool(fleet: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
 
 
 def advance(old: t.Mapping[str, t.Any], new: dict[str, t.Any], reboots: t.Sequence[Reboot]) -> dict[str, t.Any]:
-    """`new` as a fleet that was `old` becomes it: kernels and systems change by a reboot only, so their nodes boot once more.
+    """The fleet `new` after a change from `old`: kernels and operating systems only change by a reboot, so these nodes boot once more.
 
-    A node that was rebooted into another kernel keeps it until the fleet file names another one than it did then
-    (`declared_kernel` remembers what it named).
+    A node that was rebooted into another kernel keeps it until the kernel in the fleet file changes
+    (`declared_kernel` keeps the one at the reboot).
     """
     nodes: Nodes = {}
     restarts = {reboot.node: reboot for reboot in reboots}
@@ -60,7 +60,7 @@ def advance(old: t.Mapping[str, t.Any], new: dict[str, t.Any], reboots: t.Sequen
 
 
 def check_reboots(requested: t.Any, names: t.Collection[str]) -> list[Reboot]:
-    """The reboots of the option, or every fault in them."""
+    """The reboots of the option, or all errors in them."""
     faults = []
     reboots = []
     for index, entry in enumerate(requested or []):
@@ -71,9 +71,9 @@ def check_reboots(requested: t.Any, names: t.Collection[str]) -> list[Reboot]:
         if kernel and not KERNEL.fullmatch(kernel):
             faults.append(
                 Fault(
-                    f"{kernel!r} is no kernel version",
+                    f"{kernel!r} is not a kernel version",
                     where,
-                    next_step="write it as uname -r does, such as 6.8.0-45-generic",
+                    next_step="write it in the format of uname -r, such as 6.8.0-45-generic",
                 )
             )
         reboots.append(Reboot(node, kernel))
@@ -83,7 +83,7 @@ def check_reboots(requested: t.Any, names: t.Collection[str]) -> list[Reboot]:
 
 
 def with_faults(fleet: dict[str, t.Any], requested: t.Any) -> dict[str, t.Any]:
-    """The fleet with faults laid over it: [{name, node or pool, options}]; raises ManyFaults for what is wrong in them."""
+    """The fleet with additional faults: [{name, node or pool, options}]. Raises ManyFaults if they are invalid."""
     parser = Parser()
     nodes: Nodes = {name: {**node, "faults": list(node["faults"])} for name, node in fleet["nodes"].items()}
     pools = {node["pool"] for node in nodes.values()}
@@ -93,7 +93,7 @@ def with_faults(fleet: dict[str, t.Any], requested: t.Any) -> dict[str, t.Any]:
         checked = parser.faults([rest], where)
         node, pool = entry.get("node") or "", entry.get("pool") or ""
         if bool(node) == bool(pool):
-            parser.wrong(where, "needs a node or a pool, one of them")
+            parser.wrong(where, "needs either a node or a pool")
         elif node and node not in nodes:
             parser.wrong(where, f"there is no node {node!r} in the fleet", _named(nodes))
         elif pool and pool not in pools:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet as its user writes it, checked as a whole. Pure."""
+"""Reads and validates a fleet file. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 
-#: Faults that can be asked for, with the options that each takes. The fleet agent knows the same names.
+#: Faults with the options of each. The fleet agent has the same names.
 FAULTS: dict[str, frozenset[str]] = {
     "driver_load_failure": frozenset(),
     "gpu_unsupported": frozenset(),
@@ -25,9 +25,9 @@ FAULTS: dict[str, frozenset[str]] = {
     "kubelet_gone": frozenset(),
     "slow_node": frozenset({"factor"}),
 }
-#: Faults with which a node is not Ready, and with which it is so now and then.
+#: Faults with which a node is not Ready, and those with which it is temporarily not Ready.
 NOT_READY, FLAPPING = frozenset({"node_not_ready", "kubelet_gone"}), frozenset({"node_flapping"})
-#: Uncorrectable errors of a GPU's memory: double bit, contained, uncontained.
+#: Xids of uncorrectable errors of a GPU's memory: double bit, contained, uncontained.
 XIDS = ("48", "94", "95")
 ARCHITECTURES = ("amd64", "arm64")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -65,7 +65,7 @@ _POOL_FIELDS = frozenset(
 _GPU_FIELDS = frozenset({"product", "count", "memory_mib", "ecc", "mig_capable", "mig"})
 _NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "interconnect", "faults"})
 _INTERCONNECT_DEFAULTS: dict[str, t.Any] = {"transport": "Socket", "bandwidth": 1.0}
-#: Names of systems in /etc/os-release (ID), by the beginning of the image's name.
+#: Operating systems (ID in /etc/os-release) by the prefix of the image's name.
 _SYSTEMS = (
     ("Ubuntu", "ubuntu"),
     ("Red Hat Enterprise Linux CoreOS", "rhcos"),
@@ -85,7 +85,7 @@ Nodes = dict[str, dict[str, t.Any]]
 
 
 def system(os_image: str) -> tuple[str, str]:
-    """(os_id, os_version) of an image's name, ("", "") where it is not known."""
+    """(os_id, os_version) of an image's name, ("", "") if unknown."""
     for beginning, os_id in _SYSTEMS:
         if os_image.startswith(beginning):
             found = re.search(r"\d+(\.\d+)?(\.\d+)?", os_image[len(beginning) :])
@@ -97,12 +97,12 @@ def system(os_image: str) -> tuple[str, str]:
 
 
 def parse(data: t.Any) -> dict[str, t.Any]:
-    """The normalised fleet of a fleet file's content; raises ManyFaults with all that is wrong in it."""
+    """The normalized fleet of a fleet file's content. Raises ManyFaults with all errors in it."""
     return Parser().fleet(data)
 
 
 class Parser:
-    """Collects every fault, so that one run tells all of them."""
+    """Collects every error, so that one run reports all of them."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -116,15 +116,15 @@ class Parser:
 
     def fleet(self, data: t.Any) -> dict[str, t.Any]:
         if not isinstance(data, dict):
-            self.wrong("fleet", "is not a mapping with pools", "give it a list `pools`")
+            self.wrong("fleet", "is not a mapping with pools", "add a list `pools`")
             self.finish()
         self._unknown(data, frozenset({"time_scale", "seed", "pools"}), "fleet")
         scale = data.get("time_scale", 0.1)
         if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale <= 100:
-            self.wrong("fleet.time_scale", f"{scale!r} is no number above 0 and up to 100")
+            self.wrong("fleet.time_scale", f"{scale!r} is not a number above 0 and up to 100")
         seed = data.get("seed", 1)
         if isinstance(seed, bool) or not isinstance(seed, int):
-            self.wrong("fleet.seed", f"{seed!r} is no whole number")
+            self.wrong("fleet.seed", f"{seed!r} is not a whole number")
         nodes: Nodes = {}
         seen: set[str] = set()
         for index, pool in enumerate(self._list(data.get("pools"), "fleet.pools")):
@@ -132,12 +132,12 @@ class Parser:
                 if name in nodes:
                     self.wrong(
                         f"pool {node['pool']}",
-                        f"its node {name} is one of pool {nodes[name]['pool']} too",
+                        f"its node {name} is also in pool {nodes[name]['pool']}",
                         "rename one of the pools",
                     )
                 nodes[name] = node
         if len(nodes) > LARGEST_FLEET:
-            self.wrong("fleet.pools", f"{len(nodes)} nodes are more than the {LARGEST_FLEET} that a sandbox takes")
+            self.wrong("fleet.pools", f"{len(nodes)} nodes exceed the limit of {LARGEST_FLEET}")
         self.finish()
         return {"time_scale": scale, "seed": seed, "nodes": nodes}
 
@@ -148,23 +148,25 @@ class Parser:
             place = f"{where}.faults[{index}]"
             name = fault.get("name") if isinstance(fault, dict) else None
             if not isinstance(name, str) or name not in FAULTS:
-                self.wrong(place, f"{entry!r} is no known fault", "known are " + ", ".join(sorted(FAULTS)))
+                self.wrong(place, f"{entry!r} is an unknown fault", "choose one of " + ", ".join(sorted(FAULTS)))
                 continue
             self._unknown(fault, FAULTS[name] | {"name"}, place)
             bad = [key for key, value in fault.items() if not isinstance(value, str)]
             for key in bad:
-                self.wrong(f"{place}.{key}", "is not text")
+                self.wrong(f"{place}.{key}", "is not a string")
             self._values({key: value for key, value in fault.items() if key not in bad}, place)
             found.append(dict(fault))
         return found
 
     def _values(self, fault: dict[str, str], place: str) -> None:
         if fault["name"] == "out_of_memory" and not fault.get("container"):
-            self.wrong(place, "names no container", "say which: container: nfd-worker")
+            self.wrong(place, "has no container", "set one, such as container: nfd-worker")
         if fault.get("xid", XIDS[0]) not in XIDS:
-            self.wrong(f"{place}.xid", f"{fault['xid']!r} is no Xid of memory", "one of " + ", ".join(XIDS))
+            self.wrong(
+                f"{place}.xid", f"{fault['xid']!r} is not an Xid of a memory error", "choose one of " + ", ".join(XIDS)
+            )
         if not _FACTOR.fullmatch(fault.get("factor", "1")):
-            self.wrong(f"{place}.factor", f"{fault['factor']!r} is no number of times", "an example is '10'")
+            self.wrong(f"{place}.factor", f"{fault['factor']!r} is not a factor", "set one such as '10'")
 
     def _pool(self, pool: t.Any, index: int, seen: set[str]) -> Nodes:
         if not isinstance(pool, dict):
@@ -176,7 +178,7 @@ class Parser:
         if not isinstance(name, str) or not _DNS_NAME.fullmatch(name) or len(name) > 50:
             self.wrong(
                 f"{where}.name",
-                f"{name!r} cannot begin a node's name",
+                f"{name!r} is not a valid prefix of node names",
                 "use lower case letters, digits and '-', at most 50",
             )
             name = f"pool{index}"
@@ -189,7 +191,7 @@ class Parser:
         overrides = self._mapping(pool.get("nodes"), f"{where}.nodes")
         for unknown in sorted(str(key) for key in overrides if key not in names):
             span = f"{names[0]} … {names[-1]}" if names else "none"
-            self.wrong(f"{where}.nodes", f"{unknown} is no node of this pool", f"they are {span}")
+            self.wrong(f"{where}.nodes", f"{unknown} is not a node of this pool", f"its nodes are {span}")
         nodes = {}
         for node in names:
             given = self._mapping(overrides.get(node), f"{where}.nodes.{node}")
@@ -205,11 +207,11 @@ class Parser:
             field: self._text(pool, field, where, default) for field, default in _POOL_DEFAULTS.items()
         }
         if base["architecture"] not in ARCHITECTURES:
-            self.wrong(f"{where}.architecture", f"{base['architecture']!r} is none of " + ", ".join(ARCHITECTURES))
+            self.wrong(f"{where}.architecture", f"{base['architecture']!r} is not one of " + ", ".join(ARCHITECTURES))
         if not _RUNTIME.fullmatch(base["container_runtime"]):
             self.wrong(
                 f"{where}.container_runtime",
-                f"{base['container_runtime']!r} is no runtime with its version",
+                f"{base['container_runtime']!r} is not a runtime with its version",
                 "write it as containerd://2.0.0",
             )
         self._kernel(base["kernel"], where)
@@ -247,14 +249,14 @@ class Parser:
         if not os_id or not os_version:
             self.wrong(
                 f"{where}.os_image",
-                f"{os_image!r} does not name system and version",
+                f"{os_image!r} does not contain operating system and version",
                 "add os_id and os_version, as in /etc/os-release",
             )
         return {"os_id": os_id, "os_version": os_version}
 
     def _kernel(self, kernel: str, where: str) -> None:
         if not KERNEL.fullmatch(kernel):
-            self.wrong(f"{where}.kernel", f"{kernel!r} is no kernel version", "an example is 6.8.0-45-generic")
+            self.wrong(f"{where}.kernel", f"{kernel!r} is not a kernel version", "set one such as 6.8.0-45-generic")
 
     def _gpu(self, data: t.Any, where: str) -> dict[str, t.Any] | None:
         if data is None:
@@ -262,17 +264,17 @@ class Parser:
         gpu = self._mapping(data, where)
         self._unknown(gpu, _GPU_FIELDS, where)
         product = self._text(gpu, "product", where, "")
-        # It becomes the value of a label.
+        # It becomes a label value, so it must be valid as one.
         if not product or len(product) > 63 or not _LABEL_NAME.fullmatch(product):
             self.wrong(
                 f"{where}.product",
-                f"{product!r} is no product name as a label has it",
-                "an example is NVIDIA-H100-80GB-HBM3",
+                f"{product!r} is not valid as a label value",
+                "set one such as NVIDIA-H100-80GB-HBM3",
             )
         ecc, capable, mig = (self._truth(gpu, key, where) for key in ("ecc", "mig_capable", "mig"))
         if mig and not capable:
             self.wrong(
-                f"{where}.mig", "is true of a GPU that is not capable of it", "set mig_capable: true, or take it out"
+                f"{where}.mig", "is true for a GPU that does not support MIG", "set mig_capable: true, or remove it"
             )
         count = self._whole(gpu, "count", where, 1, 1, 64)
         memory = self._whole(gpu, "memory_mib", where, 0, 1, 10**7)
@@ -290,7 +292,7 @@ class Parser:
         self._unknown(given, frozenset(default), where)
         bandwidth = given.get("bandwidth", default["bandwidth"])
         if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float)) or not 0 < bandwidth <= 10**5:
-            self.wrong(f"{where}.bandwidth", f"{bandwidth!r} is no bandwidth in GB/s", "an example is 46.5")
+            self.wrong(f"{where}.bandwidth", f"{bandwidth!r} is not a bandwidth in GB/s", "set one such as 46.5")
         return {"transport": self._text(given, "transport", where, default["transport"]), "bandwidth": bandwidth}
 
     def _truth(self, data: dict[str, t.Any], key: str, where: str) -> bool | None:
@@ -304,12 +306,12 @@ class Parser:
         labels = {}
         for key, value in self._mapping(data, where).items():
             if not _qualified(key):
-                self.wrong(where, f"{key!r} is no name of a label")
+                self.wrong(where, f"{key!r} is not a label name")
             if not isinstance(value, str) or len(value) > 63 or (value and not _LABEL_NAME.fullmatch(value)):
                 self.wrong(
                     f"{where}.{key}",
-                    f"{value!r} is no value of a label",
-                    "quote it, if YAML takes it for a number or a truth value",
+                    f"{value!r} is not a label value",
+                    "quote it if YAML reads it as a number or a Boolean",
                 )
             labels[str(key)] = str(value)
         return labels
@@ -322,25 +324,25 @@ class Parser:
             self._unknown(taint, frozenset({"key", "value", "effect"}), place)
             key, value, effect = (self._text(taint, field, place, "") for field in ("key", "value", "effect"))
             if not _qualified(key):
-                self.wrong(f"{place}.key", f"{key!r} is no key of a taint")
+                self.wrong(f"{place}.key", f"{key!r} is not a taint key")
             if effect not in EFFECTS:
-                self.wrong(f"{place}.effect", f"{effect!r} is none of " + ", ".join(EFFECTS))
+                self.wrong(f"{place}.effect", f"{effect!r} is not one of " + ", ".join(EFFECTS))
             if value and (len(value) > 63 or not _LABEL_NAME.fullmatch(value)):
-                self.wrong(f"{place}.value", f"{value!r} is no value of a taint")
+                self.wrong(f"{place}.value", f"{value!r} is not a taint value")
             taints.append({"key": key, "value": value, "effect": effect})
         return taints
 
     def _whole(self, data: dict[str, t.Any], field: str, where: str, default: int, least: int, most: int) -> int:
         value = data.get(field, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            self.wrong(f"{where}.{field}", f"{value!r} is no whole number from {least} to {most}")
+            self.wrong(f"{where}.{field}", f"{value!r} is not a whole number from {least} to {most}")
             return least
         return value
 
     def _text(self, data: dict[str, t.Any], field: str, where: str, default: str) -> str:
         value = data.get(field, default)
         if not isinstance(value, str):
-            self.wrong(f"{where}.{field}", f"{value!r} is not text", "quote it")
+            self.wrong(f"{where}.{field}", f"{value!r} is not a string", "quote it")
             return default
         return value
 
@@ -362,7 +364,7 @@ class Parser:
 
     def _unknown(self, data: dict[str, t.Any], fields: frozenset[str], where: str) -> None:
         for field in sorted(str(key) for key in data if key not in fields):
-            self.wrong(where, f"{field!r} is no field here", "fields are " + ", ".join(sorted(fields)))
+            self.wrong(where, f"{field!r} is an unknown field", "fields are " + ", ".join(sorted(fields)))
 
 
 def _qualified(name: t.Any) -> bool:

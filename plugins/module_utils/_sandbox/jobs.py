@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Long commands that go on while the run that started them comes back to tell how far they are.
+"""Long commands that keep running in the background while the run reports their progress.
 
-A job is known by its folder: log, process and exit status are files there, so any later run finds it again.
+A job is identified by its folder with files for log, process and exit status, so that any later run finds it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import proces
 
 _TICK = 0.2
 _REPORT_SECONDS = 5.0
-#: The shell writes the exit status down, because nobody may be left to wait for the process.
+#: The shell writes the exit status to a file, because the run may end before the process.
 _WRAPPER = 'status=$1; shift; "$@"; echo $? > "$status.new" && mv "$status.new" "$status"'
 
 
@@ -31,7 +31,7 @@ class Job:
     argv: tuple[str, ...]
     environment: t.Mapping[str, str]
     folder: pathlib.Path
-    #: Where the job's own files are.
+    #: Folder of the job's own files.
     state: pathlib.Path
 
     @property
@@ -47,7 +47,7 @@ class Job:
         return self.state / f"{self.name}.pid"
 
     def run(self, how_far: t.Callable[[], str]) -> t.Iterator[str]:
-        """Start it, or find it running or done; yields how far it is every some seconds and "" in between."""
+        """Starts it unless it is running or done. Yields its progress every few seconds and "" in between."""
         reported = 0.0
         while not self._status.exists():
             process.reap()
@@ -56,7 +56,7 @@ class Job:
                 self._start()
             elif not process.running(known) and not self._status.exists():
                 self._pid_file.unlink()
-                raise self._failure("was ended from outside")
+                raise self._failure("was terminated")
             if time.monotonic() - reported > _REPORT_SECONDS:
                 reported = time.monotonic()
                 yield f"{how_far()}, {self._seconds():.0f} s"
@@ -65,13 +65,13 @@ class Job:
             time.sleep(_TICK)
         if self._status.read_text(encoding="utf-8").strip() != "0":
             failure = self._failure(f"ended with status {self._status.read_text(encoding='utf-8').strip()}")
-            # The next run shall try again: what was wrong may be repaired by then.
+            # The next run should try again, because the cause may have been corrected.
             self._status.unlink()
             self._pid_file.unlink(missing_ok=True)
             raise failure
 
     def lines(self) -> int:
-        """Lines of its output so far."""
+        """Number of lines of its output so far."""
         try:
             with self.log.open("rb") as file:
                 return sum(1 for line in file if not line.startswith(b"--- "))
@@ -79,7 +79,7 @@ class Job:
             return 0
 
     def _seconds(self) -> float:
-        """Since it was started, by this run or by one before."""
+        """Seconds since it was started, by this run or an earlier one."""
         return max(0.0, time.time() - self._pid_file.stat().st_mtime) if self._pid_file.exists() else 0.0
 
     def _start(self) -> None:
@@ -90,10 +90,10 @@ class Job:
     def _failure(self, what: str) -> HwaccelError:
         tail = "\n".join(f"    {line}" for line in process.log_tail(self.log))
         shown = " ".join(os.path.basename(part) if index == 0 else part for index, part in enumerate(self.argv))[:120]
-        why = f"the end of its output says\n{tail}\n" if tail else "it said nothing"
+        why = f"its output ends with\n{tail}\n" if tail else "it has no output"
         return HwaccelError(
             f"{shown} {what}",
             str(self.log),
             why,
-            "correct what it reports (the file has all of it), and run again: finished steps are not repeated",
+            "correct the cause (the file has the whole output), and run again: completed steps are not repeated",
         )

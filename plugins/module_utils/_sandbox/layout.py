@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a sandbox keeps what: every path of it, and how its files are written."""
+"""The paths of a sandbox, and how its files are written."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Layout:
 
     @property
     def config(self) -> pathlib.Path:
-        """Configuration files of the components, kubeconfigs of their own among them."""
+        """Configuration files of the components, including their kubeconfigs."""
         return self.root / "config"
 
     @property
     def bin(self) -> pathlib.Path:
-        """One link a component: its process is recognised by this path in argv[0]."""
+        """One link for each component. Its process is recognized by this path in argv[0]."""
         return self.root / "bin"
 
     @property
@@ -64,7 +64,7 @@ class Layout:
 
     @property
     def record(self) -> pathlib.Path:
-        """What was decided once and is kept: ports, components, fleet as declared."""
+        """The record of values that are chosen once: ports, components, declared fleet."""
         return self.root / "sandbox.json"
 
     def log(self, component: str) -> pathlib.Path:
@@ -80,12 +80,12 @@ class Layout:
 
 
 def layout(name: str, state_dir: str | None = None, environment: t.Mapping[str, str] | None = None) -> Layout:
-    """The layout of the sandbox `name`; state_dir wins over the XDG state folder."""
+    """The layout of the sandbox `name`; state_dir takes precedence over the XDG state folder."""
     if not _NAME.fullmatch(name):
         raise HwaccelError(
-            f"{name!r} is no name for a sandbox",
+            f"{name!r} is not a valid name of a sandbox",
             "name",
-            "it becomes a folder",
+            "it becomes the name of a folder",
             "use lower case letters, digits and '-', at most 40",
         )
     if state_dir:
@@ -100,7 +100,7 @@ def cache_folder(environment: t.Mapping[str, str] | None = None) -> pathlib.Path
 
 
 def write_if_changed(path: pathlib.Path, text: str, mode: int = 0o600) -> bool:
-    """Write the file in one step, with its mode from the first byte on; False where it already is so."""
+    """Writes the file atomically, with its mode set from the start. False if it is unchanged."""
     try:
         if path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o777 == mode:
             return False
@@ -116,7 +116,7 @@ def write_if_changed(path: pathlib.Path, text: str, mode: int = 0o600) -> bool:
 
 
 def read_json(path: pathlib.Path) -> dict[str, t.Any]:
-    """The object in the file, {} where there is no file."""
+    """The object in the file, {} if the file does not exist."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -133,17 +133,19 @@ def read_json(path: pathlib.Path) -> dict[str, t.Any]:
 
 @contextlib.contextmanager
 def locked(folder: pathlib.Path, patience: float = 10.0) -> t.Iterator[None]:
-    """Hold the folder against other runs. The lock is on the folder itself, so nothing is left behind with it."""
+    """Locks the folder against other runs. The lock is on the folder itself, so no lock file remains."""
     give_up = time.monotonic() + patience
     while True:
-        # Deleted between mkdir's refusal and its look at what is there: then it is made in the next turn.
+        # If the folder was deleted during mkdir, it is created in the next iteration.
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = _lock(folder)
         if descriptor is not None:
             break
         if time.monotonic() > give_up:
-            raise Busy("another run is at work on this folder", str(folder), next_step="let it finish, then run again")
+            raise Busy(
+                "another run is using this folder", str(folder), next_step="wait until it has finished, then run again"
+            )
         time.sleep(0.1)
     try:
         yield
@@ -152,7 +154,7 @@ def locked(folder: pathlib.Path, patience: float = 10.0) -> t.Iterator[None]:
 
 
 def _lock(folder: pathlib.Path) -> int | None:
-    """A descriptor that holds the lock, None where somebody else holds it or has just deleted the folder."""
+    """A descriptor that holds the lock, None if another run holds it or has just deleted the folder."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:

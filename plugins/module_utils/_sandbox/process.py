@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that outlive the run that started them: start, recognise, stop. Linux only (/proc).
+"""Starts, recognizes and stops processes that outlive the run. Linux only (/proc).
 
-A pid alone says nothing: numbers are used again. A process is known by pid, boot of the machine, start time and command.
+A pid alone is not sufficient, because pids are reused. A process is identified by pid, boot of the machine, start time and command.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROC = pathlib.Path("/proc")
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What a component is started with. digest_of: content that is not in argv but that a restart must follow."""
+    """How a component is started. digest_of: content outside of argv whose change requires a restart."""
 
     name: str
     argv: tuple[str, ...]
@@ -45,7 +45,7 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """A process as its pid file has it."""
+    """A process from its pid file."""
 
     pid: int
     identity: str
@@ -53,25 +53,25 @@ class Known:
 
 
 def identity(pid: int, proc: pathlib.Path = PROC) -> str:
-    """What tells this process from a later one with the same number; "" where it does not run (a zombie does not)."""
+    """The identity that distinguishes this process from a later one with the same pid; "" if it is not running (or is a zombie)."""
     state, name = _state_and_identity(pid, proc)
     return "" if state in "ZX" else name
 
 
 def _state_and_identity(pid: int, proc: pathlib.Path) -> tuple[str, str]:
-    """State letter of the first thread, and the identity; ("X", "") where there is no such process."""
+    """State letter of the first thread, and the identity; ("X", "") if there is no such process."""
     try:
         stat = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
         boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except (FileNotFoundError, ProcessLookupError):
         return "X", ""
-    # The command in parentheses may hold blanks and parentheses itself: count from the last one.
+    # The command in parentheses may contain blanks and parentheses, so fields are counted from the last one.
     fields = stat.rpartition(")")[2].split()
     return fields[0], f"{boot}:{fields[19]}"
 
 
 def known(pid_file: pathlib.Path) -> Known | None:
-    """What the pid file says, None where there is none or where it cannot be read."""
+    """The process in the pid file, None if the file is missing or invalid."""
     try:
         pid, name, digest = pid_file.read_text(encoding="utf-8").split("\n")[:3]
         return Known(int(pid), name, digest)
@@ -84,7 +84,7 @@ def running(process: Known | None) -> bool:
 
 
 def ended(process: Known, proc: pathlib.Path = PROC) -> bool:
-    """Whether none of its threads is left, so that its ports are free.
+    """Whether all of its threads have ended, so that its ports are free.
 
     A process whose first thread has ended shows as a zombie, but holds its ports until its last thread has.
     """
@@ -98,14 +98,14 @@ def ended(process: Known, proc: pathlib.Path = PROC) -> bool:
 
 
 def start(command: Command, log: pathlib.Path, pid_file: pathlib.Path) -> Known:
-    """Start in a session of its own, so that it outlives us; its output goes to the end of the log."""
+    """Starts it in a new session, so that it outlives the run. Its output is appended to the log."""
     if log.exists() and log.stat().st_size > _LARGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as output:
         output.write(f"--- {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} starting {command.name}\n".encode())
         output.flush()
         try:
-            # run_command waits for the end of what it starts; this outlives the module.
+            # run_command would wait for the end of the process, which must outlive the module.
             child = subprocess.Popen(  # pylint: disable=ansible-bad-function
                 command.argv,
                 cwd=command.folder,
@@ -125,7 +125,7 @@ def start(command: Command, log: pathlib.Path, pid_file: pathlib.Path) -> Known:
     return process
 
 
-#: Children of this run, kept so that the ones that end are reaped and do not look alive.
+#: Children of this run, kept so that ended ones are reaped and do not count as running.
 _CHILDREN: list[subprocess.Popen[bytes]] = []
 
 
@@ -136,7 +136,7 @@ def reap() -> None:
 
 
 def stop(processes: t.Iterable[Known], patience: float) -> None:
-    """SIGTERM to all, SIGKILL to those that are still there after `patience` seconds (0: at once); returns when their ports are free."""
+    """Sends SIGTERM to all, and SIGKILL to those that remain after `patience` seconds (0: at once). Returns when their ports are free."""
     left = [process for process in processes if not ended(process)]
     if patience:
         _signal(left, signal.SIGTERM)
@@ -149,7 +149,7 @@ def stop(processes: t.Iterable[Known], patience: float) -> None:
             "processes of the sandbox do not end",
             f"pid {numbers}",
             "they were sent SIGKILL",
-            "look at them with ps, then run again",
+            "check them with ps, then run again",
         )
 
 
@@ -171,12 +171,12 @@ def _wait_gone(processes: list[Known], patience: float) -> list[Known]:
 
 
 def strays(logs: t.Iterable[pathlib.Path], proc: pathlib.Path = PROC) -> list[Known]:
-    """Processes that write to one of the logs, whatever the pid files say.
+    """Processes that write to one of the logs, independently of the pid files.
 
-    A run that was killed between starting a process and writing its pid file leaves such a one. What it was started with does not tell:
-    it may not have come to its execve yet, and has the log from before.
+    A run that was killed between starting a process and writing its pid file leaves such a process. Its command is not sufficient to find it:
+    it may not have called execve yet, but it already has the log open.
     """
-    # Of a log that was deleted meanwhile the kernel says so.
+    # The kernel marks a log that was deleted in the meantime.
     paths = {name for log in logs for name in (os.path.realpath(log), f"{os.path.realpath(log)} (deleted)")}
     numbers = (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
     return [
@@ -187,8 +187,8 @@ def strays(logs: t.Iterable[pathlib.Path], proc: pathlib.Path = PROC) -> list[Kn
 
 
 def _writes_to(names: c.Container[str], process: pathlib.Path) -> bool:
-    """Somebody who only reads (tail -f) does not count."""
-    # Another user's process, or one that has just ended.
+    """Whether a process writes to the log. Readers (tail -f) do not count."""
+    # The process belongs to another user, or has just ended.
     with contextlib.suppress(PermissionError, FileNotFoundError, ProcessLookupError):
         for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The components from official release downloads, each checked against its pinned checksum before it is opened."""
+"""The components from official release downloads, each verified by its pinned checksum before it is opened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {"sha256": 64, "sha512": 128}
 _CHUNK = 1024 * 1024
 _REPORT_SECONDS = 5.0
 _TIMEOUT = 15
-_OTHER_WAYS = "see that this machine reaches the server (https_proxy counts), or name a mirror in option releases, or a folder in option components"
+_OTHER_WAYS = "check that this machine can reach the server (https_proxy is used), or set a mirror in option releases, or a folder in option components"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Download:
     url: str
     kind: str
     digest: str
-    #: Component -> path in the archive; "" where the download is the program itself.
+    #: Component -> path in the archive; "" if the download is the program itself.
     files: t.Mapping[str, str]
 
     @property
@@ -51,7 +51,7 @@ class Download:
 
 
 def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
-    """Downloads from data, of ours or of the user's; raises ManyFaults with all that is wrong."""
+    """Downloads from pinned or user data. Raises ManyFaults with all errors."""
     faults = []
     downloads = []
     for index, entry in enumerate(entries):
@@ -61,9 +61,9 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
         if urllib.parse.urlsplit(str(entry.get("url") or "")).scheme not in ("http", "https"):
             faults.append(
                 Fault(
-                    f"{entry.get('url')!r} is no http or https URL",
+                    f"{entry.get('url')!r} is not an http or https URL",
                     f"{where}.url",
-                    next_step="give the URL that the file is downloaded from",
+                    next_step="set the URL of the file",
                 )
             )
         if len(digest) != _KINDS.get(kind, -1) or set(digest.lower()) - set("0123456789abcdef"):
@@ -71,7 +71,7 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
                 Fault("there is no valid checksum", f"{where}.checksum", next_step="write it as sha256:… or sha512:…")
             )
         faults += [
-            Fault(f"{name!r} is no component", f"{where}.files", next_step="they are " + ", ".join(CONTROL_PLANE))
+            Fault(f"{name!r} is not a component", f"{where}.files", next_step="choose from " + ", ".join(CONTROL_PLANE))
             for name in files
             if name not in CONTROL_PLANE
         ]
@@ -87,9 +87,9 @@ def parse(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[Download]:
     if downloads and missing:
         faults.append(
             Fault(
-                "no download has " + ", ".join(missing),
+                "no download contains " + ", ".join(missing),
                 "releases",
-                next_step="name them in files of the downloads that hold them",
+                next_step="add them to files of the downloads that contain them",
             )
         )
     if faults:
@@ -103,12 +103,12 @@ def key(downloads: t.Sequence[Download]) -> str:
 
 
 def cached_release(cache: pathlib.Path, downloads: t.Sequence[Download]) -> Components | None:
-    """What was unpacked of these downloads, unaltered."""
+    """The unpacked and unaltered components of these downloads."""
     return in_cache(cache / "components" / key(downloads)) if downloads else None
 
 
 class Fetch:
-    """Download, check and unpack, over as many slices as it takes: what is there of a file is not asked for again."""
+    """Downloads, verifies and unpacks, over as many slices as needed. Partial downloads are resumed."""
 
     def __init__(self, downloads: t.Sequence[Download], cache: pathlib.Path) -> None:
         self._downloads, self._cache = downloads, cache
@@ -141,7 +141,7 @@ class Fetch:
         )
         reported = time.monotonic()
         try:
-            # An opener of its own takes proxies from the environment and leaves the process-wide one alone.
+            # A separate opener uses proxies from the environment and does not change the process-wide one.
             with urllib.request.build_opener().open(request, timeout=_TIMEOUT) as answer:
                 have = have if answer.status == 206 else 0
                 total = have + int(answer.headers.get("Content-Length") or 0)
@@ -156,14 +156,14 @@ class Fetch:
                 raise HwaccelError(
                     f"the download of {download.name} ended early",
                     download.url,
-                    f"{have} of {total} bytes came",
-                    "run again: it goes on there",
+                    f"{have} of {total} bytes were received",
+                    "run again to resume it",
                 )
         except urllib.error.HTTPError as error:
             error.close()
-            # 416: all of it was there already.
+            # 416 means that the file is already complete.
             if error.code != 416:
-                why = f"the server says {error.code} {error.reason}"
+                why = f"the server returns {error.code} {error.reason}"
                 raise HwaccelError(f"{download.name} cannot be downloaded", download.url, why, _OTHER_WAYS) from error
         except OSError as error:
             raise HwaccelError(
@@ -174,9 +174,9 @@ class Fetch:
         digest = file_digest(part, download.kind)
         if digest != download.digest:
             part.unlink()
-            why = f"its {download.kind} is {digest}, pinned is {download.digest}"
+            why = f"its {download.kind} is {digest}, the pinned one is {download.digest}"
             raise HwaccelError(
-                f"{download.name} is not what was pinned",
+                f"{download.name} does not match its pinned checksum",
                 download.url,
                 why,
                 "do not use it; if you chose the release, correct its checksum",
@@ -203,7 +203,7 @@ class Fetch:
             return
         try:
             with tarfile.open(source) as archive:
-                # One pass, and only the members asked for, each under a name of ours: no path of the archive is followed.
+                # Only requested members are extracted, in one pass, under names that are not from the archive, so that no path in it is used.
                 for member in archive:
                     name = members.pop(member.name.removeprefix("./"), "")
                     content = archive.extractfile(member) if name and member.isfile() else None
@@ -211,12 +211,12 @@ class Fetch:
                         with (target / name).open("wb") as file:
                             shutil.copyfileobj(content, file)
         except tarfile.TarError as error:
-            next_step = "give a tar archive, or a program with an empty path in files"
+            next_step = "use a tar archive, or a program with an empty path in files"
             raise HwaccelError(f"{download.name} cannot be unpacked", download.url, str(error), next_step) from error
         if members:
-            why = "missing are " + ", ".join(sorted(members))
+            why = "it lacks " + ", ".join(sorted(members))
             raise HwaccelError(
-                f"{download.name} does not have all that it should",
+                f"{download.name} is incomplete",
                 download.url,
                 why,
                 "correct the paths in files of this download",

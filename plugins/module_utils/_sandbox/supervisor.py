@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bring the processes of a sandbox to what is wanted, step by step, from what runs now.
+"""Brings the processes of a sandbox to the desired state, step by step.
 
-Every step looks at the world first, so an interrupted run is finished by the next one. Steps that wait are generators:
-they yield a line to show, or "" as a place where the run may be cut.
+Every step starts from the observed state, so the next run completes an interrupted one. Steps that wait are generators:
+they yield a progress line, or "" where the slice may end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.fleet_file im
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import Layout, read_json, write_if_changed
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import ensure_pki
 
-#: Below the range that the kernel gives to outgoing connections: a stopped sandbox finds its ports free again.
+#: Below the kernel's range of outgoing connections, so that the ports of a stopped sandbox stay free.
 _PORT_RANGE = (15000, 32000)
 _TICK = 0.05
 Steps = c.Iterator[str]
@@ -45,18 +45,18 @@ Steps = c.Iterator[str]
 
 @dataclasses.dataclass
 class Run:
-    """What one run (all its slices) has done so far; plain data, so that the next slice can go on."""
+    """The state of one run (all its slices), as plain data for the next slice."""
 
     changed: bool = False
-    #: What was done and why, for the result.
+    #: Actions and their reasons, for the result.
     actions: list[str] = dataclasses.field(default_factory=list)
     #: Components that had died: {component, log_tail}.
     died: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
-    #: Components that this run has started: one that is gone after that is a failure, not a reason to start it again.
+    #: Components that this run has started. If one of them ends, this is a failure, and it is not restarted.
     started: list[str] = dataclasses.field(default_factory=list)
-    #: When the present wait began (epoch), by its name.
+    #: Start of the current wait in seconds since 1970, by its name.
     since: dict[str, float] = dataclasses.field(default_factory=dict)
-    #: Boot identities, as they were, of the nodes that this run reboots.
+    #: Previous boot identities of the nodes that this run reboots.
     boot_ids: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def did(self, action: str) -> None:
@@ -69,14 +69,14 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Supervisor:
-    """One sandbox and what it shall be made of."""
+    """One sandbox and its desired components."""
 
     layout: Layout
     #: Path of each component's program.
     programs: t.Mapping[str, pathlib.Path]
     #: Digest of each program.
     versions: t.Mapping[str, str]
-    #: Folder that holds the package fleet_agent, None for a sandbox without one.
+    #: Folder with the package fleet_agent, None for a sandbox without it.
     agent_source: pathlib.Path | None
     python: str
     run: Run
@@ -99,14 +99,14 @@ class Supervisor:
         return CommandSettings(self.layout, record.get("ports", {}), self.python, nodes, versions)
 
     def bring_up(self) -> Steps:
-        """Files, then processes in the order in which they need each other."""
+        """Writes files, then starts processes in the order of their dependencies."""
         self._prepare()
         plan = self.plan()
         server = ControlPlane(self.layout.pki, plan.ports)
         yield from self._start(plan, ("etcd", "kube-apiserver"))
         yield from self._wait_healthy(server, "kube-apiserver")
         if server.grant_kwok():
-            self.run.did("gave kwok its role")
+            self.run.did("created kwok's role")
         yield from self._start(plan, ("kube-controller-manager", "kube-scheduler", "kwok"))
         yield from self._wait_healthy(server, "kube-controller-manager")
         yield from self._wait_healthy(server, "kube-scheduler")
@@ -117,18 +117,18 @@ class Supervisor:
         self._all_alive()
 
     def boot_ids(self, names: c.Collection[str]) -> dict[str, str]:
-        """Of these nodes, {} where the API server does not answer."""
+        """Boot identities of these nodes, {} if the API server does not answer."""
         if not names or not process.running(process.known(self.layout.pid_file("kube-apiserver"))):
             return {}
         server = ControlPlane(self.layout.pki, self.plan().ports)
         try:
-            # Not asked whether it is well first: a server that is only busy says no, and without these a node counts as rebooted before it is.
+            # The server's health is not checked first, because a busy server may fail that, and without these a node would count as rebooted too early.
             return {name: node.boot_id for name, node in server.nodes().items() if name in names}
         except (OSError, http.client.HTTPException, HwaccelError):
             return {}
 
     def wait_for_nodes(self, expected: t.Mapping[str, t.Mapping[str, t.Any]], limit: float) -> Steps:
-        """Until every node of the fleet is as the fleet has it, which is Ready but for some faults, and every one that left it is gone."""
+        """Waits until every node has its desired state (Ready except for some faults), and until removed nodes are gone."""
         server = ControlPlane(self.layout.pki, self.plan().ports)
         shown = ""
         while True:
@@ -139,7 +139,7 @@ class Supervisor:
                 for name, node in expected.items()
                 if name in observed and self._as_declared(observed[name], node, name)
             }
-            # Also those that left it in an earlier run, or while no agent ran.
+            # This includes nodes that were removed in an earlier run, or while no agent was running.
             leaving = sorted(name for name, node in observed.items() if node.simulated and name not in expected)
             if len(ready) == len(expected) and not leaving:
                 return
@@ -153,7 +153,7 @@ class Supervisor:
             )
             yield line if line != shown else ""
             shown = line
-            # A listing of a large fleet costs seconds of the server: look seldom enough.
+            # The interval grows with the fleet, because listing a large fleet takes the server seconds.
             time.sleep(max(0.2, 2 * (time.monotonic() - started)))
 
     def _as_declared(self, observed: ObservedNode, node: t.Mapping[str, t.Any], name: str) -> bool:
@@ -163,7 +163,7 @@ class Supervisor:
         return ready and rebooted and observed.kernel == node["kernel"] and observed.os_image == node["os_image"]
 
     def halt(self, patience: float) -> None:
-        """Stop everything, clients before servers, so that none of them complains in its log."""
+        """Stops everything, clients before servers, so that clients do not log errors."""
         found = {
             name: known for name in COMPONENTS if process.running(known := process.known(self.layout.pid_file(name)))
         }
@@ -179,13 +179,13 @@ class Supervisor:
         layout, run = self.layout, self.run
         layout.make_folders()
         if ensure_pki(layout.pki):
-            run.did("made certificates")
+            run.did("created certificates")
         for name in CONTROL_PLANE:
             _link(layout.bin / name, self.programs[name])
         if self.has_agent and self.agent_source is not None:
             _copy_package(self.agent_source / "fleet_agent", layout.agent / "fleet_agent")
         known = [process.known(layout.pid_file(name)) for name in COMPONENTS]
-        # What has just died may hold its port until its last thread has ended.
+        # A process that has just died may hold its port until its last thread has ended.
         process.stop([one for one in known if one and not process.running(one)], 0)
         alive = {one.pid for one in known if one and process.running(one)}
         process.stop([one for one in process.strays(map(layout.log, COMPONENTS)) if one.pid not in alive], 0)
@@ -195,7 +195,7 @@ class Supervisor:
                 run.changed = True
 
     def _choose_ports(self) -> None:
-        """Ports are chosen once, so that the kubeconfig stays good; only one that somebody else took meanwhile is replaced."""
+        """Ports are chosen once, so that the kubeconfig stays valid. A port is only replaced if another program has taken it."""
         record = read_json(self.layout.record)
         ports = dict(record.get("ports", {}))
         for name in PORTS:
@@ -219,12 +219,12 @@ class Supervisor:
                 process.stop([now], 10)
                 self.run.did(f"restarted {name}: its program or configuration has changed")
             elif name in self.run.started:
-                raise self._failure(name, f"{name} has ended right after its start")
+                raise self._failure(name, f"{name} ended right after its start")
             elif now is not None:
                 process.stop([now], 0)
                 self.run.died.append({"component": name, "log_tail": process.log_tail(self.layout.log(name))})
                 self.run.did(f"restarted {name}: it had died")
-                yield f"{name} had died, starting it again"
+                yield f"{name} had died, restarting it"
             else:
                 self.run.did(f"started {name}")
             process.start(desired, self.layout.log(name), self.layout.pid_file(name))
@@ -259,13 +259,13 @@ class Supervisor:
         for name in self.components:
             now = process.known(self.layout.pid_file(name))
             if now is not None and not process.running(now):
-                raise self._failure(name, f"{name} has ended")
+                raise self._failure(name, f"{name} ended")
 
     def _failure(self, component: str, what: str, why: str = "") -> HwaccelError:
         log = self.layout.log(component)
         tail = "\n".join(f"    {line}" for line in process.log_tail(log))
-        why = why + (": " if why and tail else "") + (f"the end of its log says\n{tail}\n" if tail else "")
-        return HwaccelError(what, str(log), why, "run again: a process that died is started anew")
+        why = why + (": " if why and tail else "") + (f"its log ends with\n{tail}\n" if tail else "")
+        return HwaccelError(what, str(log), why, "run again: a process that died is restarted")
 
 
 def folder_digest(folder: pathlib.Path) -> str:
@@ -299,7 +299,7 @@ def _link(link: pathlib.Path, target: pathlib.Path) -> None:
 def _free(port: int) -> bool:
     """Whether a server can take the port."""
     with socket.socket() as probe:
-        # What a server just stopped leaves in TIME_WAIT is no obstacle to the next one.
+        # Connections of a stopped server in TIME_WAIT do not block the next one.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -310,9 +310,9 @@ def _free(port: int) -> bool:
 
 def _find_port(taken: c.Collection[int]) -> int:
     for _attempt in range(1000):
-        # By chance, not in order: two sandboxes that are made at the same time do not meet.
+        # Ports are tried in random order, so that concurrently created sandboxes do not conflict.
         port = random.SystemRandom().randrange(*_PORT_RANGE)
         if port not in taken and _free(port):
             return port
     why = f"1,000 tries from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}"
-    raise HwaccelError("no free port found", "127.0.0.1", why, "stop sandboxes or programs that hold ports there")
+    raise HwaccelError("no free port was found", "127.0.0.1", why, "stop sandboxes or programs that use these ports")

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods of a node have to leave it, which stay, and what prevents a drain. Pure.
+"""Which pods of a node must leave it, which stay, and what prevents a drain. Pure.
 
-The rules are those of `kubectl drain --ignore-daemonsets` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/filters.go), in its order, but for these:
+The rules are those of `kubectl drain --ignore-daemonsets` (kubernetes, staging/src/k8s.io/kubectl/pkg/drain/filters.go), in the same order, except for these:
 
-- Pods that have ended stay as well: they use nothing of the node, and kubectl deletes their logs.
-- Pods that are ending already are waited for, whatever they are: that they end was decided before.
-- The DaemonSet of a pod is not read. Where it is gone, its pods are soon.
-- A pod that tolerates the cordon, and was made after it, has come back. It would again and again, so it stays.
+- Pods that have ended stay as well: they use no resources of the node, and kubectl would delete their logs.
+- Pods that are terminating are waited for in any case.
+- The DaemonSet of a pod is not read. If it was deleted, its pods are deleted soon as well.
+- A pod that tolerates the cordon and was created after it stays, because it would be recreated on the node again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state import placemen
 
 Obj = c.Mapping[str, t.Any]
 
-#: On pods that the API server shows, and that only a file on the machine can end.
+#: Annotation of static pods, which only end if a file on the machine is removed.
 _MIRROR = "kubernetes.io/config.mirror"
-#: What the node lifecycle controller puts on a cordoned node, with the time at which it did.
+#: Taint that the node lifecycle controller adds to a cordoned node, with its time.
 _CORDON_TAINT = "node.kubernetes.io/unschedulable"
 _ENDED = ("Succeeded", "Failed")
 _NAMED = 20
@@ -46,7 +46,7 @@ class Pod:
 
 @dataclasses.dataclass(frozen=True)
 class Pods:
-    """leaving: have to be evicted. ending: are terminating already. staying: why, by pod. faults: what prevents the drain."""
+    """leaving: must be evicted. ending: are terminating. staying: why, by pod. faults: what prevents the drain."""
 
     leaving: tuple[Pod, ...]
     ending: tuple[Pod, ...]
@@ -62,7 +62,7 @@ def sort(
     force: bool = False,
     delete_emptydir_data: bool = False,
 ) -> Pods:
-    """called: what the reader of a fault can set, by option."""
+    """called: names of options in messages."""
     leaving, ending, unmanaged, local = list[Pod](), list[Pod](), list[str](), list[str]()
     staying: dict[str, str] = {}
     for pod in pods:
@@ -85,33 +85,33 @@ def sort(
     name, faults = node["metadata"]["name"], list[Fault]()
     if unmanaged:
         why, next_step = (
-            f"no controller would make them anew: {some(unmanaged, _NAMED)}",
-            f"end them yourself, or set {called('force')}, and they are gone",
+            f"no controller would recreate them: {some(unmanaged, _NAMED)}",
+            f"end them yourself, or set {called('force')}, which deletes them",
         )
         faults.append(Fault("pods would be lost", f"node {name}", why, next_step))
     if local:
         why, next_step = (
             f"they have emptyDir volumes: {some(local, _NAMED)}",
-            f"save what is worth it, and set {called('delete_emptydir_data')}",
+            f"save the data that you need, and set {called('delete_emptydir_data')}",
         )
         faults.append(Fault("data of pods would be lost", f"node {name}", why, next_step))
     return Pods(tuple(leaving), tuple(ending), staying, tuple(faults))
 
 
 def _stays(pod: Obj, node: Obj) -> str:
-    """Why a pod is left where it is, "" where it has to go."""
+    """Why a pod stays, "" if it must leave."""
     if _MIRROR in (pod["metadata"].get("annotations") or {}):
         return "it is a static pod of the machine"
     owner = _controller(pod)
     if owner.get("kind") == "DaemonSet":
         return f"it belongs to DaemonSet {owner.get('name')}"
     for taint in (node.get("spec") or {}).get("taints") or ():
-        # Both times are the servers', with seconds; in the same second it may have been there before.
+        # Both times are from the servers and have a resolution of a second. Within the same second, the pod may be older than the cordon.
         if taint.get("key") == _CORDON_TAINT and str(taint.get("timeAdded") or "9999") < str(
             pod["metadata"].get("creationTimestamp") or ""
         ):
             return (
-                "it tolerates the cordon, and came after it"
+                "it tolerates the cordon, and was created after it"
                 if placement.tolerates((pod.get("spec") or {}).get("tolerations") or (), taint)
                 else ""
             )

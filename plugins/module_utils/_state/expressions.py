@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JMESPath expressions of users: whether they can be read, and what they yield."""
+"""JMESPath expressions of users: their validation and their values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import typing as t
 
 
 def fault_of(expression: t.Any) -> str:
-    """Why an expression cannot be used, "" where it can."""
+    """Why an expression is invalid, "" if it is valid."""
     if not isinstance(expression, str) or not expression:
-        return "it is no text"
+        return "it is not a string"
     try:
         import jmespath
     except ImportError:

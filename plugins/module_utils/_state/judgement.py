@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program's output has to say for its run to count as a success. Pure."""
+"""Conditions on a program's output for its run to count as a success. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Checks:
     queries: tuple[str, ...] = ()
 
     def validate(self, where: str) -> None:
-        """Raises ManyFaults with every expression that cannot be read."""
+        """Raises ManyFaults with every invalid expression."""
         faults = []
         for pattern in (*self.patterns, *self.forbidden):
             try:
@@ -32,7 +32,7 @@ class Checks:
             except re.error as error:
                 faults.append(
                     Fault(
-                        f"{pattern!r} is no regular expression",
+                        f"{pattern!r} is not a regular expression",
                         where,
                         str(error),
                         "correct it, in the syntax of Python's module re",
@@ -42,7 +42,7 @@ class Checks:
             if fault := expressions.fault_of(query):
                 faults.append(
                     Fault(
-                        f"{query!r} is no JMESPath expression",
+                        f"{query!r} is not a JMESPath expression",
                         where,
                         fault,
                         "correct it, see https://jmespath.org/specification.html",
@@ -53,7 +53,7 @@ class Checks:
 
 
 def observations(log: str, node: str, exit_code: int | None) -> dict[str, t.Any]:
-    """What queries are asked about. json: each line of the log that is a JSON object or array, in order."""
+    """The data that queries are evaluated on. json: each line of the log that is a JSON object or array, in order."""
     lines = log.splitlines()
     return {
         "log": log,
@@ -65,10 +65,10 @@ def observations(log: str, node: str, exit_code: int | None) -> dict[str, t.Any]
 
 
 def judge(found: c.Mapping[str, t.Any], checks: Checks) -> list[str]:
-    """Why the run is no success, in order; nothing where it is one."""
+    """Why the run is not a success, in order; empty if it is."""
     log = str(found["log"])
     reasons = [
-        f"its log has nothing that matches {pattern!r}"
+        f"its log has no match for {pattern!r}"
         for pattern in checks.patterns
         if not re.search(pattern, log, re.MULTILINE)
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Readiness of everything that is no workload."""
+"""Readiness of all objects that are not workloads."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def claim(obj: Obj) -> Verdict:
         return READY
     if phase == "Lost":
         return broken("its volume is lost")
-    return waiting(f"it is {phase or 'not seen yet'}")
+    return waiting(f"it is {phase or 'without status'}")
 
 
 def crd(obj: Obj) -> Verdict:
     names = condition(obj, "NamesAccepted")
     if names.get("status") == "False":
-        return broken(message(names, "its names are taken"))
+        return broken(message(names, "its names are already in use"))
     established = condition(obj, "Established")
     return READY if established.get("status") == "True" else waiting(message(established, "it is not established yet"))
 
@@ -62,7 +62,7 @@ def service(obj: Obj) -> Verdict:
 
 
 def endpoints_ready(slices: c.Iterable[Obj]) -> bool:
-    """Whether a Service has at least one ready endpoint; ready that is not reported counts as ready (as the API says)."""
+    """Whether a Service has at least one ready endpoint; an unknown readiness counts as ready (as defined by the API)."""
     for entry in slices:
         for endpoint in entry.get("endpoints") or ():
             if (endpoint.get("conditions") or {}).get("ready") is not False:
@@ -71,7 +71,7 @@ def endpoints_ready(slices: c.Iterable[Obj]) -> bool:
 
 
 def custom(obj: Obj, expression: str) -> Verdict:
-    """A custom resource by JMESPath: ready where it yields something true."""
+    """Readiness of a custom resource by a JMESPath expression that must yield something true."""
     result, fault = expressions.evaluate(expression, obj)
     if fault:
         return waiting(fault)
@@ -81,4 +81,4 @@ def custom(obj: Obj, expression: str) -> Verdict:
 
 
 def _short(value: t.Any) -> str:
-    return "not there yet" if value is None else f"{value!r:.80}"
+    return "not set yet" if value is None else f"{value!r:.80}"

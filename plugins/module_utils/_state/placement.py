@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a node fits a pod template, as the DaemonSet controller decides it."""
+"""Whether a node matches a pod template, by the rules of the DaemonSet controller."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import typing as t
 
 Obj = c.Mapping[str, t.Any]
 
-#: A DaemonSet's pods tolerate these by themselves.
+#: The DaemonSet controller adds tolerations for these.
 _DAEMON_TOLERATED = ("node.kubernetes.io/",)
 
 
 @dataclasses.dataclass(frozen=True)
 class Obstacle:
-    """path: of the field below the template's `spec` that keeps the node out. why: what it asks for that the node does not have, or lacks."""
+    """path: of the field in the template's `spec` that excludes the node. why: the requirement that the node does not meet, or the missing toleration."""
 
     path: tuple[str, ...]
     why: str
 
 
 def fits(node: Obj, template: Obj) -> bool:
-    """Node selector, required node affinity and taints that keep pods out."""
+    """Node selector, required node affinity and taints that exclude pods."""
     return obstacle(node, template) is None
 
 
 def obstacle(node: Obj, template: Obj) -> Obstacle | None:
-    """The first field of a pod template that keeps a node out, None where it fits."""
+    """The first field of a pod template that excludes a node, None if the node matches."""
     spec = template.get("spec") or {}
     metadata = node.get("metadata") or {}
     labels = metadata.get("labels") or {}
     for key, value in (spec.get("nodeSelector") or {}).items():
         if labels.get(key) != value:
-            return Obstacle(("nodeSelector",), f"it asks for {key}={value}")
+            return Obstacle(("nodeSelector",), f"it requires {key}={value}")
     affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
@@ -55,7 +55,7 @@ def obstacle(node: Obj, template: Obj) -> Obstacle | None:
 
 
 def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
-    """What the term that comes nearest asks for and the node does not have."""
+    """The unmet requirements of the term that matches best."""
     unmet = [
         [entry for entry in term.get("matchExpressions") or () if not _expression_matches(entry, labels)]
         for term in terms
@@ -71,7 +71,7 @@ def _unmet(terms: c.Iterable[Obj], labels: c.Mapping[str, str]) -> str:
         )
         for one in nearest
     ]
-    return f"it asks for {' and '.join(phrases)}" if phrases else "no term of it takes the node"
+    return f"it requires {' and '.join(phrases)}" if phrases else "none of its terms matches the node"
 
 
 def _term_matches(term: Obj, labels: c.Mapping[str, str], name: str) -> bool:

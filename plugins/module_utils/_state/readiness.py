@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which predicate judges which kind."""
+"""The readiness predicate of each kind."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def expression_for(group: str, kind: str, ready_when: Conditions) -> str:
 
 
 def has_predicate(group: str, kind: str, ready_when: Conditions) -> bool:
-    """Whether objects of a kind can be anything but ready once they exist."""
+    """Whether objects of a kind can exist without being ready."""
     return (group, kind) in _PREDICATES or bool(expression_for(group, kind, ready_when))
 
 
 def judge(obj: Obj, group: str, kind: str, ready_when: Conditions, nodes: workloads.Nodes | None = None) -> Verdict:
-    """One live object's verdict. A user's expression for a kind replaces ours."""
+    """One live object's verdict. A user's expression for a kind replaces the built-in predicate."""
     if (obj.get("metadata") or {}).get("deletionTimestamp"):
         return waiting("it is being deleted")
     expression = expression_for(group, kind, ready_when)

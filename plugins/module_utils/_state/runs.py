@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a Job that runs once has come. Pure."""
+"""The progress of a Job that runs once. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
 
 Obj = c.Mapping[str, t.Any]
 
-#: Reason of a Job that its podFailurePolicy has failed: its message says of which pod and why, which the exit code of a pod that was killed does not.
+#: Reason of a Job that failed by its podFailurePolicy. Its message has the pod and the cause, which the exit code of a killed pod does not show.
 _BY_POLICY = "PodFailurePolicy"
 
-#: Without a pod; with one that has no node; with a node, its containers not started; started; ended well; ended badly.
+#: Stages: no pod; pod without a node; scheduled, but not started; started; succeeded; failed.
 CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = (
     "created",
     "pending",
@@ -30,7 +30,7 @@ CREATED, PENDING, STARTING, RUNNING, SUCCEEDED, FAILED = (
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """stage: one of the above. reason: what it waits for or why it failed. pod, node: "" where there is none. container: that whose log tells."""
+    """stage: one of the above. reason: what it waits for or why it failed. pod, node: "" if there is none. container: the one whose log shows the cause."""
 
     stage: str
     reason: str = ""
@@ -42,7 +42,7 @@ class Progress:
 
 
 def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
-    """Of a Job and its pods; of several pods the newest tells. container: whose log and exit code are asked for, "" for the first."""
+    """Progress of a Job and its pods, of which the newest counts. container: the one whose log and exit code are needed, "" for the first."""
     verdict = workloads.job(job)
     if not pods:
         return (
@@ -70,14 +70,14 @@ def progress(job: Obj, pods: c.Sequence[Obj], container: str = "") -> Progress:
         )
     if not place.node:
         return dataclasses.replace(
-            place, stage=PENDING, reason=message(condition(pod, "PodScheduled"), "no node has taken it yet")
+            place, stage=PENDING, reason=message(condition(pod, "PodScheduled"), "it is not scheduled yet")
         )
     stage = RUNNING if _started(status) else STARTING
     return dataclasses.replace(place, stage=stage, reason=workloads.pod(pod).reason)
 
 
 def owner(pod: Obj) -> str:
-    """Name of the Job that made a pod."""
+    """Name of the Job that created a pod."""
     owners = (pod.get("metadata") or {}).get("ownerReferences") or ()
     return next((str(entry.get("name")) for entry in owners if entry.get("kind") == "Job"), "")
 
@@ -101,7 +101,7 @@ def _exit_code(status: Obj, container: str) -> int | None:
 
 
 def _failure(status: Obj) -> str:
-    """The container that failed first says more than "BackoffLimitExceeded"; before it what the kubelet says of the whole pod (evicted, not admitted)."""
+    """The kubelet's reason for the whole pod (evicted, not admitted), or else the first failed container, because "BackoffLimitExceeded" is not specific."""
     if status.get("reason"):
         return message(status, "")
     for entry in _containers(status):

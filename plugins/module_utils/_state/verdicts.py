@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a readiness predicate says."""
+"""Results of readiness predicates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typing as t
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """ready: nothing more to wait for. failed: waiting is of no use, the object will not become ready by itself."""
+    """ready: nothing more to wait for. failed: the object will not become ready without a change, so waiting is useless."""
 
     ready: bool
     failed: bool = False
@@ -31,7 +31,7 @@ def broken(reason: str) -> Verdict:
 
 
 def condition(obj: c.Mapping[str, t.Any], kind: str) -> c.Mapping[str, t.Any]:
-    """One of status.conditions by its type, {} where there is none."""
+    """One of status.conditions by its type, {} if there is none."""
     for entry in (obj.get("status") or {}).get("conditions") or ():
         if isinstance(entry, dict) and entry.get("type") == kind:
             return entry
@@ -45,7 +45,7 @@ def message(entry: c.Mapping[str, t.Any], default: str) -> str:
 
 
 def number(obj: c.Mapping[str, t.Any], *path: str, default: int = 0) -> int:
-    """A whole number in an object; what is missing counts as the default."""
+    """A whole number in an object; a missing one counts as the default."""
     value: t.Any = obj
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -53,5 +53,5 @@ def number(obj: c.Mapping[str, t.Any], *path: str, default: int = 0) -> int:
 
 
 def observed(obj: c.Mapping[str, t.Any]) -> bool:
-    """Whether the controller has seen the newest spec."""
+    """Whether the controller has observed the latest spec."""
     return number(obj, "status", "observedGeneration") >= number(obj, "metadata", "generation")

@@ -20,9 +20,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import
 )
 
 Obj = c.Mapping[str, t.Any]
-#: How many nodes fit a DaemonSet, and how many of these are not ready.
+#: Number of nodes that match a DaemonSet, and number of these that are not ready.
 Nodes = c.Callable[[Obj], tuple[int, int]]
-_NOT_OBSERVED = "its controller has not seen this version yet"
+_NOT_OBSERVED = "its controller has not observed this version yet"
 
 
 def deployment(obj: Obj) -> Verdict:
@@ -40,7 +40,7 @@ def deployment(obj: Obj) -> Verdict:
     if updated < desired:
         return waiting(f"{updated} of {desired} pods are of the new version")
     if total > updated:
-        return waiting(f"{total - updated} old pods are still there")
+        return waiting(f"{total - updated} old pods still exist")
     return READY if available >= desired else waiting(f"{available} of {desired} pods")
 
 
@@ -75,7 +75,7 @@ def stateful_set(obj: Obj) -> Verdict:
 
 
 def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
-    """nodes: asked only where the controller wants no pod at all, or where pods lag: no pod gets ready on a node that is not."""
+    """nodes: only read if the desired number of pods is 0, or if pods are not ready, because pods do not become ready on a node that is not."""
     if not observed(obj):
         return waiting(_NOT_OBSERVED)
     desired = number(obj, "status", "desiredNumberScheduled")
@@ -87,7 +87,7 @@ def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
     available, ready, updated = (
         number(obj, "status", field) for field in ("numberAvailable", "numberReady", "updatedNumberScheduled")
     )
-    # Under OnDelete the pods of the old version stay until somebody deletes them: that is its meaning, not a lag.
+    # With OnDelete, pods of the old version stay until they are deleted, which is intended.
     lag = desired - min(available, desired if strategy == "OnDelete" else updated)
     if lag <= 0:
         return READY
@@ -100,7 +100,7 @@ def daemon_set(obj: Obj, nodes: Nodes | None = None) -> Verdict:
 
 
 def desired_nowhere(obj: Obj) -> bool:
-    """Whether no node has a pod of this DaemonSet, or should have one: its controller has counted that, for its newest version."""
+    """Whether no node has or should have a pod of this DaemonSet, according to its controller and for its latest version."""
     counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberMisscheduled")
     return observed(obj) and bool(obj.get("status")) and not any(number(obj, "status", count) for count in counts)
 
@@ -120,7 +120,7 @@ def pod(obj: Obj) -> Verdict:
             return waiting(f"container {entry.get('name')}: {message(lag, 'waits')}")
     unscheduled = condition(obj, "PodScheduled")
     if unscheduled.get("status") == "False":
-        return waiting(message(unscheduled, "no node takes it"))
+        return waiting(message(unscheduled, "it cannot be scheduled"))
     return waiting(f"it is {phase or 'not started'}")
 
 

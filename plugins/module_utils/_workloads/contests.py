@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two workloads for one place: the second must have to wait while the first runs, and run when it has gone."""
+"""Two workloads that need the same resource: the second must wait while the first is running, and run when it has ended."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import
 
 @dataclasses.dataclass(frozen=True)
 class Contest(Pair):
-    """first: stays until it is ended, and says its word when it holds what it came for. scarce: one of these is what the scheduler says of the second."""
+    """first: runs until it is ended, and prints its word when it holds the resource. scarce: the scheduler's message about the second must be one of these."""
 
     scarce: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """first, second: rows as `workload_run` returns them, None where it did not run. refused: why the second had to wait, "" where it had not.
+    """first, second: rows in the format of `workload_run`, None if it did not run. refused: why the second had to wait, "" if it did not.
 
-    beside: the second got its place while the first still held it.
+    beside: the second got the resource while the first still held it.
     """
 
     first: dict[str, t.Any]
@@ -39,26 +39,26 @@ class Result:
 
 
 class Contests(Pairs[Contest]):
-    """Each first one is ended when its second one has had to wait, or has not."""
+    """Ends each first workload once it is known whether its second one had to wait."""
 
     def __init__(
         self, client: Client, contests: c.Sequence[Contest], options: RunOptions, clock: Clock, resume: dict[str, t.Any]
     ) -> None:
         super().__init__(client, contests, options, clock, resume)
-        #: Why second ones wait, and names of second ones that did not have to.
+        #: Why second workloads wait, and names of those that did not have to.
         self.refused: dict[str, str] = dict(resume.get("refused", {}))
         self.beside: list[str] = list(resume.get("beside", ()))
 
     @property
     def longest(self) -> float:
-        """The second one has to find a place twice."""
+        """The second workload is scheduled after the first one has ended, so it gets the timeout twice."""
         return self.options.longest + self.options.schedule_timeout
 
     def pack(self) -> dict[str, t.Any]:
         return super().pack() | {"refused": self.refused, "beside": self.beside}
 
     def results(self) -> list[Result]:
-        """When all have ended, in the order of the contests."""
+        """Results once all have ended, in the order of the contests."""
         return [
             Result(
                 self.done[contest.first.name],
@@ -74,7 +74,7 @@ class Contests(Pairs[Contest]):
         first, second = found.get(one), found.get(other)
         if first is None or first.stage != stages.RUNNING or one not in self.said:
             return
-        # One that has ended by now has come and gone between two looks.
+        # A workload that has ended by now was created and ended between two observations.
         ended = self.done.get(other)
         if other not in self.beside and ((second is not None and second.node) or (ended is not None and ended["node"])):
             self.beside.append(other)
@@ -96,6 +96,6 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> tuple[Outcome, list[Result]]:
-    """Plays all and takes them away. The results are empty in check mode, and while the outcome is pending."""
+    """Runs all and deletes them. The results are empty in check mode, and while the outcome is pending."""
     one = Contests(client, contests, options, clock, resume or {})
     return play(one, one.results, check_mode=check_mode)

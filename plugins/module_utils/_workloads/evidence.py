@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster tells of a cause: events and logs, made fit to be shown."""
+"""Evidence of a cause from the cluster: events and logs, made safe to show."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-#: A kind of every Kubernetes: not worth a discovery.
+#: A kind that every Kubernetes has, so that no discovery is needed.
 _EVENT = Resource("", "v1", "Event", "events", True)
-#: Credentials in a URL, as proxies and package mirrors have them in logs.
+#: Credentials in URLs of proxies and package mirrors in logs.
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 _HASH = re.compile(r'"?\b[0-9a-f]{32,64}\b"?')
-#: kubelet warns of its DNS settings beside every start of a pod, and stops none for it (kubernetes v1.36, pkg/kubelet/network/dns/dns.go).
+#: The kubelet warns about its DNS settings at every start of a pod, without preventing it (kubernetes v1.36, pkg/kubelet/network/dns/dns.go).
 _HARMLESS = frozenset({"DNSConfigForming", "MissingClusterDNS"})
 
 
@@ -25,12 +25,12 @@ def masked(log: str) -> str:
 
 
 def event_of(client: Client, namespace: str, uid: str) -> str:
-    """The newest warning about an object, "" where there is none."""
+    """The newest warning about an object, "" if there is none."""
     return newest(client.list(_EVENT, namespace, field_selector=f"involvedObject.uid={uid},type=Warning").items)
 
 
 def newest(events: list[dict[str, t.Any]]) -> str:
-    """Reason and message of the last event that tells of a fault, in one line."""
+    """Reason and message of the last event that reports a problem, in one line."""
 
     def when(event: dict[str, t.Any]) -> str:
         return str(event.get("lastTimestamp") or event.get("eventTime") or "")
@@ -39,6 +39,6 @@ def newest(events: list[dict[str, t.Any]]) -> str:
     if not telling:
         return ""
     event = max(telling, key=when)
-    # Sandboxes have an id of their own at each try, which tells nobody anything and makes equal faults look different.
+    # Pod sandboxes have a new id at each attempt, which is removed so that equal faults have equal messages.
     message = _HASH.sub("…", " ".join(str(event.get("message") or "").split()))
     return f"{event.get('reason')}: {message[:400]}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Workloads two by two, the second of which starts when the first has said something."""
+"""Pairs of workloads, of which the second starts when the first has printed a certain line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """first: prints a line with `word` when the second one may start. places: of pairs that share one, one runs at a time."""
+    """first: prints a line with `word` when the second one may start. places: only one of the pairs that share a place runs at a time."""
 
     first: Workload
     second: Workload
@@ -33,7 +33,7 @@ SomeResult = t.TypeVar("SomeResult")
 
 
 class Pairs(Run, t.Generic[SomePair]):
-    """`parallel` counts pairs: a first one that waits for a place of its second would wait for ever."""
+    """`parallel` counts pairs, because a first workload whose second one cannot start would wait forever."""
 
     def __init__(
         self, client: Client, pairs: c.Sequence[SomePair], options: RunOptions, clock: Clock, resume: dict[str, t.Any]
@@ -42,12 +42,12 @@ class Pairs(Run, t.Generic[SomePair]):
         super().__init__(client, workloads, dataclasses.replace(options, parallel=2 * options.parallel), clock, resume)
         self.pairs = pairs
         self.at_once = options.parallel
-        #: What first ones have said after the word, by their names.
+        #: Text that first workloads printed after the word, by name.
         self.said: dict[str, str] = dict(resume.get("said", {}))
 
     @property
     def waiting(self) -> list[str]:
-        """Those that may start now; the second ones of pairs that go on before the first ones of others."""
+        """Workloads that may start now. Second workloads of running pairs have priority over first workloads of others."""
         untouched = set(super().waiting)
         going_on = [pair for pair in self.pairs if pair.first.name in self.active or pair.second.name in self.active]
         seconds = [
@@ -80,14 +80,14 @@ class Pairs(Run, t.Generic[SomePair]):
                 self.said.setdefault(pair.first.name, rest.strip())
 
     def _watch(self, pair: SomePair, found: dict[str, Progress]) -> None:
-        """What a pair has come to by this look. What it settles it takes out of `found`."""
+        """The state of a pair. Settled workloads are removed from `found`."""
         raise NotImplementedError
 
 
 def play(
     one: Pairs[SomePair], results: c.Callable[[], list[SomeResult]], *, check_mode: bool
 ) -> tuple[Outcome, list[SomeResult]]:
-    """One slice of it. The results are asked for when all have ended; they are empty in check mode, and while the outcome is pending."""
+    """Runs one slice. The results are created when all have ended. They are empty in check mode, and while the outcome is pending."""
     if check_mode:
         return runs.check(one), []
     outcome = runs.go(one)

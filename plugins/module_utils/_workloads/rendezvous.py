@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two workloads that work together: the second gets the address at which the first listens."""
+"""Two workloads that work together: the second gets the address on which the first listens."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._state.runs import Pro
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.pairs import Pair, Pairs, play
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import FAILED, SUCCEEDED, RunOptions
 
-#: Environment variable of the second one: what the first has said after the word.
+#: Environment variable of the second one with the text that the first printed after the word.
 PEER = "PEER_ADDRESS"
-#: Reason of one that has not failed by itself.
+#: Reason of a workload that did not fail itself.
 ENDED = "ended, because the other one had failed"
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """first, second: rows as `workload_run` returns them; second is None where the first ended before it had said its address."""
+    """first, second: rows in the format of `workload_run`; second is None if the first ended before it printed its address."""
 
     first: dict[str, t.Any]
     second: dict[str, t.Any] | None
 
 
 class Rendezvous(Pairs[Pair]):
-    """Where one of two fails, the other would wait for ever: it is ended."""
+    """Ends the other workload if one of two fails, because it would wait forever."""
 
     @property
     def longest(self) -> float:
-        """The first one stays while the second one finds a place, starts and runs."""
+        """The first workload keeps running while the second one is scheduled, starts and runs."""
         return 2 * self.options.longest
 
     def job(self, name: str) -> dict[str, t.Any]:
@@ -48,7 +48,7 @@ class Rendezvous(Pairs[Pair]):
         return job
 
     def results(self) -> list[Result]:
-        """When all have ended, in the order of the pairs."""
+        """Results once all have ended, in the order of the pairs."""
         return [Result(self.done[pair.first.name], self.done.get(pair.second.name)) for pair in self.pairs]
 
     def _watch(self, pair: Pair, found: dict[str, Progress]) -> None:
@@ -65,7 +65,7 @@ class Rendezvous(Pairs[Pair]):
             and other not in self.done
             and (other not in found or found[other].stage != stages.RUNNING)
         ):
-            # Its time begins when both are there: until then it waits for an image to be pulled.
+            # Its timeout starts when both are running, because until then it waits for an image to be pulled.
             self.active[one].stage_since = self.clock.now()
 
 
@@ -78,6 +78,6 @@ def run(
     check_mode: bool = False,
     resume: dict[str, t.Any] | None = None,
 ) -> tuple[Outcome, list[Result]]:
-    """Lets all meet and takes them away. The results are empty in check mode, and while the outcome is pending."""
+    """Runs all pairs and deletes them. The results are empty in check mode, and while the outcome is pending."""
     one = Rendezvous(client, pairs, options, clock, resume or {})
     return play(one, one.results, check_mode=check_mode)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Workloads that run once: started as Jobs, watched, their logs judged, taken away."""
+"""Workloads that run once: started as Jobs, watched, judged by their logs, and deleted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs_report
     UNSCHEDULABLE,
 )
 
-#: Kinds of every Kubernetes: not worth a discovery.
+#: Kinds that every Kubernetes has, so that no discovery is needed.
 _JOB = Resource("batch", "v1", "Job", "jobs", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
 _RIGHTS: tuple[rights.Question, ...] = (
@@ -49,7 +49,7 @@ _RIGHTS: tuple[rights.Question, ...] = (
     ("get", _POD, "log"),
 )
 
-#: Seconds that a run waits at its end for its pods to leave.
+#: Seconds that a run waits at its end until its pods are gone.
 _GONE_WITHIN = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 2.0
 _LOG_LINES = 2000
@@ -57,7 +57,7 @@ _LOG_LINES = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """name: unique in its run. definition: a Pod or a Job. container: whose log is judged, "" for the first."""
+    """name: unique in its run. definition: a Pod or a Job. container: the one whose log is judged, "" for the first."""
 
     name: str
     definition: c.Mapping[str, t.Any]
@@ -67,7 +67,7 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """schedule_timeout, start_timeout, timeout: seconds until it has a node, until it has started after that, until it has ended after that."""
+    """schedule_timeout, start_timeout, timeout: seconds until it is scheduled, then until it has started, then until it has ended."""
 
     namespace: str = "default"
     parallel: int = 10
@@ -83,7 +83,7 @@ class RunOptions:
         if wrong:
             raise ManyFaults(
                 [
-                    Fault(f"{name} is {getattr(self, name):g}", name, "nothing could run", "give a number above 0")
+                    Fault(f"{name} is {getattr(self, name):g}", name, "no workload could run", "set a number above 0")
                     for name in wrong
                 ]
             )
@@ -105,7 +105,7 @@ class RunOptions:
 
 @dataclasses.dataclass
 class _Active:
-    """stage_since: seconds since 1970 at which the workload came to its stage (pending, starting, running). uid: of the Job, "" until it was seen."""
+    """stage_since: start of the workload's stage (pending, starting, running) in seconds since 1970. uid: of the Job, "" until it was observed."""
 
     job: str
     namespace: str
@@ -114,7 +114,7 @@ class _Active:
     uid: str = ""
 
 
-#: Rows of workloads, as the result has them.
+#: Rows of workloads in the format of the result.
 Rows = list[dict[str, t.Any]]
 
 
@@ -123,7 +123,7 @@ def _as_they_are(rows: Rows) -> Rows:
 
 
 class Run:
-    """The workloads of one task, from slice to slice."""
+    """The workloads of one task, across its slices."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Run:
         self.line: str = resume.get("line", "")
         self.active = {name: _Active(**fields) for name, fields in resume.get("active", {}).items()}
         self.done: dict[str, dict[str, t.Any]] = dict(resume.get("done", {}))
-        #: Where Jobs of this run were made.
+        #: Namespaces in which this run created Jobs.
         self.namespaces: set[str] = set(resume.get("namespaces", ()))
         self.ended: float = resume.get("ended", 0.0)
         self.lines: list[str] = []
@@ -151,7 +151,7 @@ class Run:
 
     @property
     def longest(self) -> float:
-        """Seconds that a workload may take in all."""
+        """Maximum seconds of a workload."""
         return self.options.longest
 
     def pack(self) -> dict[str, t.Any]:
@@ -170,7 +170,7 @@ class Run:
         return job_of(name, self.workloads[name].definition, self.id, self.options.namespace, self.longest)
 
     def go_on(self) -> bool:
-        """Until all have ended and are gone; False where the slice is over before."""
+        """Runs until all have ended and are gone. False if the slice ends before."""
         pause = _FIRST_PAUSE
         while True:
             self._start()
@@ -184,7 +184,7 @@ class Run:
             pause = min(pause * 1.6, _LONGEST_PAUSE)
 
     def abandon(self) -> None:
-        """Take away what runs, as far as the server lets us; what it does not the cluster ends and removes itself."""
+        """Deletes running workloads as far as the server allows. The cluster itself ends and deletes the others."""
         for one in self.active.values():
             with contextlib.suppress(HwaccelError):
                 self._delete(one)
@@ -193,7 +193,7 @@ class Run:
         for name in self.waiting[: max(0, self.options.parallel - len(self.active))]:
             job = self.job(name)
             metadata = job["metadata"]
-            # Before the request: a Job whose creation was not answered is taken away like any other.
+            # This is recorded before the request, so that a Job is also deleted if its creation got no answer.
             self.active[name] = _Active(metadata["name"], metadata["namespace"], runs.PENDING, self.clock.now())
             self.namespaces.add(metadata["namespace"])
             self._create(job, self.active[name])
@@ -205,19 +205,19 @@ class Run:
                 or ""
             )
         except Conflict as error:
-            # Its name is of this run alone: an attempt whose answer was lost has made it. A quota that others write just then conflicts too.
+            # Its name is unique to this run, so an attempt without an answer created it. A concurrent change of a quota is a conflict too.
             if error.body.get("reason") != "AlreadyExists":
                 raise
 
     def _look(self) -> dict[str, Progress]:
-        """Settles what has ended, and hands it over; the progress of the others."""
+        """Settles and returns ended workloads, and the progress of the others."""
         found: dict[str, Progress] = {}
         known = set(self.done)
         jobs, pods = self._read()
         for name, one in list(self.active.items()):
             place = (one.namespace, one.job)
             if place not in jobs:
-                self._settle(name, FAILED, Progress(runs.FAILED, "its Job is gone: somebody has deleted it"), "")
+                self._settle(name, FAILED, Progress(runs.FAILED, "its Job was deleted"), "")
                 continue
             one.uid = str(jobs[place]["metadata"].get("uid") or "")
             observed = runs.progress(jobs[place], pods[place], self.workloads[name].container)
@@ -236,7 +236,7 @@ class Run:
         pods: dict[tuple[str, str], list[dict[str, t.Any]]] = collections.defaultdict(list)
         selector = f"{RUN_LABEL}={self.id}"
         for namespace in sorted({one.namespace for one in self.active.values()}):
-            # Jobs first: one that has ended has pods that tell why.
+            # Jobs are listed first, so that the pods of an ended Job are included and show the cause.
             for job in self.client.list(_JOB, namespace, label_selector=selector).items:
                 jobs[namespace, job["metadata"]["name"]] = job
             for pod in self.client.list(_POD, namespace, label_selector=selector).items:
@@ -244,7 +244,7 @@ class Run:
         return jobs, pods
 
     def _late(self, one: _Active, observed: Progress) -> tuple[str, str] | None:
-        """(state, reason) where it stays in a stage for longer than it may."""
+        """(state, reason) if it exceeds the timeout of a stage."""
         stage = runs.PENDING if observed.stage == runs.CREATED else observed.stage
         now = self.clock.now()
         if stage != one.stage:
@@ -258,17 +258,19 @@ class Run:
         if now - one.stage_since < limit:
             return None
         if observed.stage == runs.PENDING:
-            return UNSCHEDULABLE, f"no node has taken it for {limit:.0f} s: {observed.reason}"
+            return UNSCHEDULABLE, f"it was not scheduled within {limit:.0f} s: {observed.reason}"
         what = {
-            runs.CREATED: "no pod was made of it",
-            runs.STARTING: "it has not started",
-            runs.RUNNING: "it has not ended",
+            runs.CREATED: "no pod was created",
+            runs.STARTING: "it did not start",
+            runs.RUNNING: "it did not end",
         }[observed.stage]
         event = "" if observed.stage == runs.RUNNING else self._event(one.namespace, observed.uid or one.uid)
         return TIMEOUT, "; ".join(
             part
             for part in (
-                f"{what} in {limit:.0f} s: {observed.reason}" if observed.reason else f"{what} in {limit:.0f} s",
+                f"{what} within {limit:.0f} s: {observed.reason}"
+                if observed.reason
+                else f"{what} within {limit:.0f} s",
                 event,
             )
             if part
@@ -318,11 +320,11 @@ class Run:
 
     def _delete(self, one: _Active) -> None:
         with contextlib.suppress(NotFound):
-            # By its uid, which may be asked again where no answer came.
+            # It is deleted by its uid, so that the request can be retried.
             self.client.delete(_JOB, one.job, one.namespace, uid=one.uid)
 
     def _gone(self) -> bool:
-        """Whether the pods have left; one whose node does not answer is not waited for for ever."""
+        """Whether the pods are gone, or the time for that has passed, because the node of a pod may not respond."""
         self.ended = self.ended or self.clock.now()
         if self.clock.now() - self.ended > _GONE_WITHIN:
             return True
@@ -349,9 +351,9 @@ def run(
     resume: dict[str, t.Any] | None = None,
     ended: c.Callable[[Rows], Rows] = _as_they_are,
 ) -> Outcome:
-    """Runs all and takes them away. resume: the `pending` of the slice before. Raises HwaccelError where nothing could be run.
+    """Runs all and deletes them. resume: the `pending` of the previous slice. Raises HwaccelError if nothing could be run.
 
-    ended: gets the rows of those that have ended at one look, at once; what it returns is kept in their place, from slice to slice.
+    ended: called with the rows of all that ended at one observation. Its result is kept instead of them, across slices.
     """
     if not resume:
         validate(workloads)
@@ -363,7 +365,7 @@ def run(
 
 
 def go(one: Run) -> Outcome:
-    """One slice of it. Pending, or without values: what the workloads came to is in the run."""
+    """Runs one slice. The outcome is pending or has no values. The results are in the run."""
     try:
         over = one.go_on()
     except BaseException:
@@ -373,7 +375,7 @@ def go(one: Run) -> Outcome:
 
 
 def validate(workloads: c.Sequence[Workload]) -> None:
-    """Raises ManyFaults with all that is wrong with them."""
+    """Raises ManyFaults with all their errors."""
     faults: list[Fault] = []
     for name, count in collections.Counter(workload.name for workload in workloads).items():
         if count > 1:
@@ -382,7 +384,7 @@ def validate(workloads: c.Sequence[Workload]) -> None:
                     f"{count} workloads are called {name}",
                     "workloads",
                     "results are reported by name",
-                    "give each a name of its own",
+                    "set unique names",
                 )
             )
     for workload in workloads:
@@ -399,7 +401,7 @@ def validate(workloads: c.Sequence[Workload]) -> None:
 
 
 def check(one: Run) -> Outcome:
-    """Every Job is shown to the server; nothing is made of it."""
+    """Validates every Job by a server-side dry run."""
     jobs = [one.job(name) for name in one.workloads]
     namespaces = sorted({job["metadata"]["namespace"] for job in jobs})
     missing = [right for namespace in namespaces for right in rights.refused(one.client, _RIGHTS, namespace)]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run of workloads tells: its progress, its results and its failure."""
+"""The report of a run of workloads: progress, results and failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_LINES = 5
 
 
 class RunFailed(HwaccelError):
-    """Workloads ended in a state that the caller does not bear."""
+    """Workloads ended in a state of fail_on."""
 
     def __init__(self, head: str, faults: c.Sequence[Fault]) -> None:
         super().__init__(head)
@@ -56,9 +56,9 @@ def failure(rows: c.Sequence[dict[str, t.Any]], fail_on: c.Collection[str]) -> R
 def _fault(row: dict[str, t.Any]) -> Fault:
     tail = " / ".join([line.strip() for line in row["log"].splitlines() if line.strip()][-_SHOWN_LINES:])
     next_step = {
-        UNSCHEDULABLE: "free what it asks for, or correct its node selector and tolerations",
-        TIMEOUT: "see the reason, and raise the time limit where it only needs longer",
-    }.get(row["state"], "see the reason and its log")
+        UNSCHEDULABLE: "free the resources that it requests, or correct its node selector and tolerations",
+        TIMEOUT: "check the reason, and increase the timeout if it only needs longer",
+    }.get(row["state"], "check the reason and its log")
     why = row["reason"] + (f"; its log ends with: {tail}" if tail else "")
     return Fault(
         f"workload {row['name']}: {row['state']}", f"node {row['node']}" if row["node"] else "", why, next_step

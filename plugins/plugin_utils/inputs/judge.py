@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that is wrong in the public variables of a cluster, before anybody is asked. Pure."""
+"""All errors in the public variables of a cluster that can be detected without a request. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 
-#: Those of the roles that may differ from the one for all, which then need not be reported as well.
+#: Variables of roles that may differ from the common one, which then need not be reported as well.
 _DEFAULT_NAMESPACES = {"hwaccel_namespace": "hwaccel-gpu", "hwaccel_system_namespace": "hwaccel-gpu-system"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """variable: that was judged. stages: those for which no plan can be made with it."""
+    """variable: the one that was judged. stages: those that cannot be planned with it."""
 
     variable: str
     fault: Fault
@@ -31,7 +31,7 @@ class Finding:
 
 
 def judge(given: c.Mapping[str, t.Any], stages: c.Sequence[str] = table.STAGES) -> list[Finding]:
-    """given: the variables that are set, templates evaluated. stages: whose variables are judged beside those of all."""
+    """given: the variables that are set, evaluated. stages: those whose variables are judged in addition to the common ones."""
     found: list[Finding] = []
     for name in table.names(stages):
         if name in given:
@@ -46,7 +46,7 @@ def judge(given: c.Mapping[str, t.Any], stages: c.Sequence[str] = table.STAGES) 
 
 
 def taken(given_value: t.Any) -> list[str]:
-    """Stages of `hwaccel_stages`; all of them where it is not set, or one that it names is not known: which are meant then, nobody knows."""
+    """Stages of `hwaccel_stages`; all of them if it is not set or contains an unknown stage."""
     try:
         names = values.list_of_text(given_value) if isinstance(given_value, str) else given_value
     except ValueError:
@@ -57,7 +57,7 @@ def taken(given_value: t.Any) -> list[str]:
 
 
 def _reported_by_all(name: str, given: c.Mapping[str, t.Any]) -> bool:
-    """A role's variable that is nothing but the one for all, whose faults are reported there."""
+    """Whether a role's variable has the value of the common one, for which errors are reported."""
     end = next((name.removeprefix(f"{role}_") for role in table.ROLES if name.startswith(f"{role}_")), "")
     whole = f"hwaccel_{end}"
     if not end or whole not in given or whole not in table.SHARED:
@@ -84,7 +84,7 @@ def _faults(name: str, value: t.Any) -> list[Fault]:
         return []
     if values.unset(value):
         return (
-            [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")]
+            [Fault(f"{name} is empty", name, "it has no default for an empty value", f"remove {name}, or set a value")]
             if variable.needed
             else []
         )
@@ -92,26 +92,26 @@ def _faults(name: str, value: t.Any) -> list[Fault]:
         try:
             value = values.list_of_text(value)
         except ValueError as error:
-            return [Fault("the list cannot be read", name, str(error), "give a list in JSON or YAML")]
+            return [Fault("the list cannot be read", name, str(error), "set a list in JSON or YAML")]
     if name in table.SHARED and value in ({}, []):
         return []
     return variable.check(value, name)
 
 
 def _together(given: c.Mapping[str, t.Any], stages: c.Sequence[str]) -> c.Iterator[tuple[str, Fault]]:
-    """What is right by itself, and not together."""
+    """Errors of values that are valid alone but not together."""
     names = {name: str(given.get(name, default)) for name, default in _DEFAULT_NAMESPACES.items()}
     if len(set(names.values())) == 1 and given.keys() & names:
-        why = "node agents need Pod Security privileged, controllers are held to restricted"
+        why = "node agents need Pod Security privileged, controllers must meet level restricted"
         name = "hwaccel_system_namespace" if "hwaccel_system_namespace" in given else "hwaccel_namespace"
-        yield name, Fault("node agents and controllers have one namespace", name, why, "give each one of its own")
+        yield name, Fault("node agents and controllers have the same namespace", name, why, "set different ones")
     if "driver" in stages:
         yield from _extra_versions(given)
         yield from _versions(given)
 
 
 def _pools(given: c.Mapping[str, t.Any]) -> tuple[str, list[dict[str, t.Any]]]:
-    """Whose check has passed: the driver's own, or those of all."""
+    """Pools whose validation passed: the driver's own, or the common ones."""
     name = "driver_pools" if given.get("driver_pools") else "hwaccel_pools"
     value = given.get(name) or []
     return name, values.list_of_text(value) if isinstance(value, str) else list(value)
@@ -121,7 +121,7 @@ def _extra_versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault
     known = {"default", *(str(pool.get("name")) for pool in _pools(given)[1])}
     for name in given.get("driver_extra_versions") or ():
         if str(name) not in known:
-            next_step = f"name one of {', '.join(sorted(known))}"
+            next_step = f"set one of {', '.join(sorted(known))}"
             yield (
                 "driver_extra_versions",
                 Fault(f"there is no pool {name}", f"driver_extra_versions.{name}", values.near(name, known), next_step),
@@ -129,7 +129,7 @@ def _extra_versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault
 
 
 def _versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault]]:
-    """Branches of which nobody has an image: neither NVIDIA, as far as is known here, nor the user."""
+    """Branches without an image of NVIDIA, as far as known, or of the user."""
     own = [str(tag) for name in ("driver_precompiled_images", "driver_build_images") for tag in given.get(name) or ()]
     if not values.unset(given.get("driver_repository")):
         return
@@ -147,5 +147,5 @@ def _versions(given: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, Fault]]:
         ):
             continue
         why = f"no image of branch {driver_matrix.branch(str(version))} is known"
-        next_step = f"give one such as {driver_matrix.DEFAULT_VERSION}, or name your image's tag in driver_build_images or driver_precompiled_images"
+        next_step = f"set one such as {driver_matrix.DEFAULT_VERSION}, or add your image's tag to driver_build_images or driver_precompiled_images"
         yield variable, Fault(f"driver {version} is unknown", where, why, next_step)

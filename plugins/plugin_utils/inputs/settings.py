@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of roles that have a form of their own: what each may be. Pure."""
+"""Validation of settings of roles with their own format. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONFIG_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def pools(value: t.Any, where: str) -> list[Fault]:
-    """Declared pools, with what their nodes run."""
+    """Declared pools, including the operating systems of their nodes."""
     faults: list[Fault] = []
     plain = value
     if isinstance(value, (list, tuple)):
@@ -46,15 +46,15 @@ def all_patches(value: t.Any, where: str) -> list[Fault]:
 
 
 def _replicas(value: t.Any, where: str) -> list[Fault]:
-    """The plugin reads a number of JSON, and not a text (k8s-device-plugin 19d7d8f, api/config/v1/replicas.go)."""
+    """The plugin reads a JSON number, not a string (k8s-device-plugin 19d7d8f, api/config/v1/replicas.go)."""
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return []
     return [
         Fault(
-            f"{values.shown(value)} is no number of replicas",
+            f"{values.shown(value)} is not a number of replicas",
             where,
-            "the plugin ends with an error",
-            "give a whole number without quotes, 2 or more",
+            "the plugin exits with an error",
+            "set a whole number without quotes, 2 or more",
         )
     ]
 
@@ -63,13 +63,20 @@ def _plain_dictionary(value: t.Any, where: str) -> list[Fault]:
     return (
         []
         if isinstance(value, dict)
-        else [Fault(f"{values.shown(value)} is no dictionary", where, "", "write it as the plugin reads it")]
+        else [
+            Fault(
+                f"{values.shown(value)} is not a dictionary",
+                where,
+                "",
+                "use the format of the plugin's configuration file",
+            )
+        ]
     )
 
 
 def _shared_resource(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, dict):
-        return [Fault(f"{values.shown(value)} is no resource that is shared", where, "", "give name and replicas")]
+        return [Fault(f"{values.shown(value)} is not a shared resource", where, "", "set name and replicas")]
     known: dict[str, values.Check] = {
         "name": kinds.resource_name,
         "replicas": _replicas,
@@ -94,7 +101,7 @@ _MIG = values.choice("none", "single", "mixed")
 
 
 def _plugin_config(value: t.Any, where: str) -> list[Fault]:
-    """The parts that decide what a node offers; others are the plugin's business."""
+    """The parts that determine what a node offers. Other parts are validated by the plugin."""
     if not isinstance(value, dict):
         return _plain_dictionary(value, where)
     faults = values.choice("v1")(value["version"], f"{where}.version") if "version" in value else []
@@ -107,9 +114,9 @@ def _plugin_config(value: t.Any, where: str) -> list[Fault]:
 
 
 plugin_configs = values.mapping(
-    _plugin_config, "configurations by name", values.matching(_CONFIG_NAME, "no name of a configuration", "shared")
+    _plugin_config, "configurations by name", values.matching(_CONFIG_NAME, "not a name of a configuration", "shared")
 )
-#: Credentials in addresses of proxies are looked at in objects/credentials.py.
+#: Credentials in proxy addresses are checked in objects/credentials.py.
 build = values.fields(
     {
         **dict.fromkeys(("http_proxy", "https_proxy", "no_proxy"), values.text),
@@ -144,13 +151,13 @@ def _pause(value: t.Any, where: str) -> list[Fault]:
     return [] if str(value) in ("0", "0s") else kinds.prometheus_duration(value, where)
 
 
-#: By the name of an alert. A key that is there and empty keeps what the alert has.
+#: Keys by the name of an alert. An empty value keeps the alert's default.
 _ALERT = values.fields({"severity": kinds.label_value, "for": _pause, "enabled": values.truth}, "an alert")
 changed_alerts = values.fields(dict.fromkeys(alerts.ALERTS, _ALERT), "monitoring_alerts")
 
 
 def toleration(value: t.Any, where: str) -> list[Fault]:
-    """As kubernetes v1.36, pkg/apis/core/validation/validation.go, ValidateTolerations, has it."""
+    """Follows ValidateTolerations in kubernetes v1.36, pkg/apis/core/validation/validation.go."""
     faults = values.fields(
         {
             "key": kinds.label_key,
@@ -167,8 +174,8 @@ def toleration(value: t.Any, where: str) -> list[Fault]:
                 Fault(
                     "a toleration has no key",
                     where,
-                    "only operator Exists takes all taints",
-                    "give a key, or operator: Exists",
+                    "only operator Exists matches all taints",
+                    "set a key, or operator: Exists",
                 )
             )
         if value.get("operator") == "Exists" and not values.unset(value.get("value")):
@@ -177,16 +184,16 @@ def toleration(value: t.Any, where: str) -> list[Fault]:
                     "operator Exists and a value contradict each other",
                     where,
                     "",
-                    "leave out the value, or take operator Equal",
+                    "remove the value, or use operator Equal",
                 )
             )
         if not values.unset(value.get("tolerationSeconds")) and value.get("effect") != "NoExecute":
             faults.append(
                 Fault(
-                    "tolerationSeconds is there without effect NoExecute",
+                    "tolerationSeconds is set without effect NoExecute",
                     where,
                     "",
-                    "give effect: NoExecute, or leave it out",
+                    "set effect: NoExecute, or remove it",
                 )
             )
     return faults

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each public variable of the cluster half may be: of the roles on clusters, and of all of them together. Pure.
+"""The checks of each public variable of the roles on clusters, and of the common variables. Pure.
 
-docs/variables.md and the roles' argument specs tell what they mean, and a test that none of them is missing here.
+docs/variables.md and the roles' argument specs document them, and a test verifies that none of them is missing here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ONCE = ("", "hwaccel", "existing")
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """needed: an empty value is a fault, as nothing takes its place. planned: a plan cannot be made with a wrong value. as_text: a list may come as text."""
+    """needed: an empty value is an error. planned: a wrong value prevents the plan. as_text: a list may be a string."""
 
     check: values.Check
     needed: bool = False
@@ -37,7 +37,7 @@ def _needed(check: values.Check) -> Variable:
     return Variable(check, needed=True)
 
 
-#: Settings that say how far a run goes, and change nothing in what it would do. Modules take their default for an empty one.
+#: Settings that limit a run without changing its plan. For an empty one, modules use their default.
 _LIMIT, _SHARE = Variable(values.limit, planned=False), Variable(values.share, planned=False)
 _SECONDS, _NODES = Variable(values.seconds(), planned=False), values.listed(kinds.node_name, "names of nodes")
 _TIMEOUT, _PARALLEL = (
@@ -49,7 +49,7 @@ _TRUTH, _TEXT = Variable(values.truth), Variable(values.text)
 _IMAGE, _NAMESPACE, _PATH, _DURATION = map(_needed, (kinds.image, kinds.namespace, kinds.path, kinds.duration))
 _NAME = _needed(kinds.object_name)
 
-#: What each role on clusters takes in the same way, by the end of the variable's name.
+#: Variables that all roles on clusters have, by the name without the role.
 _SHARED = {
     "pools": Variable(settings.pools),
     "image_registry": Variable(kinds.registry),
@@ -58,7 +58,7 @@ _SHARED = {
     "max_failed": _LIMIT,
     "excluded_nodes": Variable(_NODES),
 }
-#: And those that bring objects.
+#: Variables of roles that deploy objects.
 _OBJECTS = {
     **_SHARED,
     "patches": Variable(settings.all_patches),
@@ -145,7 +145,7 @@ _OWN: dict[str, dict[str, Variable]] = {
     },
 }
 
-#: Of all stages. An empty value of these counts as unset.
+#: Variables of all stages. An empty value counts as unset.
 SHARED: dict[str, Variable] = {
     "hwaccel_connection": Variable(connection.check),
     "hwaccel_cluster_uid": _TEXT,
@@ -165,7 +165,7 @@ SHARED: dict[str, Variable] = {
     "hwaccel_stages": Variable(values.listed(values.choice(*STAGES), "stages"), planned=False, as_text=True),
     "hwaccel_render_to": Variable(values.text, planned=False),
 }
-#: Of each stage.
+#: Variables of each stage.
 ROLES: dict[str, dict[str, Variable]] = {
     role: {f"{role}_{end}": one for end, one in own.items()} for role, own in _OWN.items()
 }

@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Alerts, rules and dashboards as data. Pure.
 
-For objects/monitoring.py. Imports _model and _gpu. Start with alerts.py; thresholds.py has the numbers that a user may change.
+For objects/monitoring.py. Imports _model and _gpu. Start with alerts.py; thresholds.py has the values that a user may change.
 """

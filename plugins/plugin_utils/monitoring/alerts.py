@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Alerts as data: what is wrong with GPUs, and with what watches them.
+"""Alerts as data: problems of GPUs, and of the components that monitor them.
 
-DCGM_FI_DEV_XID_ERRORS keeps the last Xid for ever (NVIDIA/dcgm-exporter #190, #500), so Xids are taken from the counts of the exporter's window.
-Some Xids are never reported (#162 names 79, 119 and 120): that a GPU is missing shows by its series as well.
-Runbooks: docs/alerts.md, one section an alert.
+DCGM_FI_DEV_XID_ERRORS keeps the last Xid forever (NVIDIA/dcgm-exporter #190, #500), so the exporter's counts within a window are used.
+Some Xids are never reported (#162 names 79, 119 and 120): a missing GPU is also detected by its missing series.
+Runbooks: docs/alerts.md, one section for each alert.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries imp
 )
 
 EXPORTER, PLUGIN, VALIDATOR = "nvidia-dcgm-exporter", "nvidia-device-plugin", "nvidia-validator"
-#: By another deployer as well: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator, the exporter's
+#: Other deployments match too: NVIDIA's operator calls its DaemonSets nvidia-device-plugin-daemonset and nvidia-operator-validator, the exporter's
 #: chart calls it dcgm-exporter.
 EXPORTERS, PLUGINS, VALIDATORS = "(nvidia-)?dcgm-exporter(-.+)?", f"{PLUGIN}(-.+)?", "nvidia-(operator-)?validator"
-#: One series of each GPU that every exporter of DCGM's metrics has.
+#: A metric with one series for each GPU, which every exporter of DCGM's metrics has.
 _SEEN = "DCGM_FI_DEV_GPU_TEMP"
 NODE_GPUS_EXPECTED, NODE_GPUS_SEEN = "node:hwaccel_gpus_expected:count", "node:hwaccel_gpus_seen:count"
 
 
 @dataclasses.dataclass(frozen=True)
 class Alert:
-    """expression: PromQL with thresholds as %(name)s. wait: how long it must hold. summary and description: as in Prometheus, {{ $labels.node }}.
+    """expression: PromQL with thresholds as %(name)s. wait: how long it must be true. summary and description: as in Prometheus, {{ $labels.node }}.
 
-    severity: critical, somebody should come now; warning, within the day; info, to be seen beside others.
+    severity: critical, needs action now; warning, within a day; info, context for other alerts.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Alert:
 
 @dataclasses.dataclass(frozen=True)
 class XidClass:
-    """Xids that ask for the same. Severity and meaning: DCGM's health watch (NVIDIA/DCGM 72fa3fe, BuildXidMappings) and NVIDIA's Xid catalog."""
+    """Xids with the same severity and meaning, which are from: DCGM's health watch (NVIDIA/DCGM 72fa3fe, BuildXidMappings) and NVIDIA's Xid catalog."""
 
     name: str
     severity: str
@@ -63,9 +63,9 @@ XID_CLASSES = (
     XidClass("GpuXidRowRemapRecorded", "warning", (63,), "has recorded a memory row to be remapped"),
     XidClass("GpuXidRowRemapFailed", "critical", (64,), "could not record a memory row to be remapped"),
     XidClass("GpuXidNvlink", "critical", (74,), "had a fatal NVLink error"),
-    XidClass("GpuXidGsp", "critical", (119, 120), "has a system processor that does not answer"),
+    XidClass("GpuXidGsp", "critical", (119, 120), "has a system processor that does not respond"),
 )
-#: Ended or faulty programs, not faulty hardware, by the catalog's resolutions RESTART_APP and IGNORE: no alert. 0: none came.
+#: Xids without an alert: by the catalog's resolutions RESTART_APP and IGNORE, programs caused them, not hardware. 0 means none.
 APPLICATION_XIDS = (0, 13, 31, 43, 45)
 _WHERE = "GPU {{ $labels.gpu }} of {{ $labels.node }}"
 
@@ -81,7 +81,7 @@ def _xids() -> c.Iterator[Alert]:
             one.name, one.severity, "0s", _counted(f'xid=~"{_pattern(one.codes)}"'), f"{_WHERE} {one.summary}", text
         )
     known = [*APPLICATION_XIDS, *(code for one in XID_CLASSES for code in one.codes)]
-    text = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE}. Xids that programs cause (13, 31, 43, 45) are left out."
+    text = f"The driver reported Xid {{{{ $labels.xid }}}} of {_WHERE}. Xids that programs cause (13, 31, 43, 45) are not included."
     yield Alert(
         "GpuXidOther", "info", "0s", _counted(f'xid!~"{_pattern(sorted(known))}|"'), f"{_WHERE} had another Xid", text
     )
@@ -115,7 +115,7 @@ HARDWARE = (
         "1h",
         per_gpu("DCGM_FI_DEV_ROW_REMAP_PENDING") + " > 0",
         f"{_WHERE} waits for a reset",
-        f"A memory row of {_WHERE} ({{{{ $labels.UUID }}}}) is to be remapped, which its next reset does.",
+        f"A memory row of {_WHERE} ({{{{ $labels.UUID }}}}) will be remapped by its next reset.",
     ),
     Alert(
         "GpuRowRemapFailure",
@@ -129,7 +129,7 @@ HARDWARE = (
         "GpuHot",
         "warning",
         "5m",
-        # Hopper and newer say how far it is to their limit, older ones where the limit is.
+        # Hopper and newer report the distance to their limit, older ones the limit itself.
         f"{per_gpu('DCGM_FI_DEV_GPU_TEMP_LIMIT')} <= %(temperature_margin)s or "
         f"{per_gpu('DCGM_FI_DEV_GPU_TEMP')} >= ({per_gpu('DCGM_FI_DEV_SLOWDOWN_TEMP')} > 0) - %(temperature_margin)s",
         f"{_WHERE} is about to slow down",
@@ -149,7 +149,7 @@ HARDWARE = (
         "5m",
         per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~"sw_thermal|hw_thermal"}') + " > 0",
         f"{_WHERE} is slowed down by heat",
-        f"{_WHERE} ({{{{ $labels.modelName }}}}) holds its clocks down because it is too hot.",
+        f"{_WHERE} ({{{{ $labels.modelName }}}}) reduces its clocks because it is too hot.",
     ),
     Alert(
         "GpuPowerBrake",
@@ -157,15 +157,15 @@ HARDWARE = (
         "5m",
         per_gpu('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event="hw_power_brake"}') + " > 0",
         f"{_WHERE} is slowed down by its power supply",
-        f"The machine asserts the power brake of {_WHERE}, which halves its clocks or worse.",
+        f"The machine asserts the power brake of {_WHERE}, which reduces its clocks by half or more.",
     ),
     Alert(
         "GpuPowerCapped",
         "info",
         "1h",
         per_gpu("rate(DCGM_FI_DEV_POWER_VIOLATION[15m])") + " / 1e9 > %(power_capped_share)s",
-        f"{_WHERE} is held down by its power limit",
-        f"The power limit of {_WHERE} holds its clocks down more than %(power_capped_share)s of the time.",
+        f"{_WHERE} is slowed down by its power limit",
+        f"The power limit of {_WHERE} reduces its clocks more than %(power_capped_share)s of the time.",
     ),
     Alert(
         "GpuNvlinkRecovery",
@@ -181,7 +181,7 @@ HARDWARE = (
         "5m",
         f"{per_gpu('rate(DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL[5m])')} > %(nvlink_crc_rate)s or "
         f"{per_gpu('rate(DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL[5m])')} > %(nvlink_crc_rate)s",
-        f"NVLinks of {_WHERE} transmit badly",
+        f"NVLinks of {_WHERE} have many transmission errors",
         f"NVLinks of {_WHERE} ({{{{ $labels.UUID }}}}) have more than %(nvlink_crc_rate)s CRC errors in a second.",
     ),
 )
@@ -201,7 +201,7 @@ FLEET = (
         "10m",
         f"{NODE_GPUS_EXPECTED} - on (node) group_left () {NODE_GPUS_SEEN} > 0",
         "{{ $labels.node }} lacks GPUs",
-        "{{ $labels.node }} of pool {{ $labels.pool }} shows {{ $value }} GPUs fewer than the inventory expects.",
+        "{{ $labels.node }} of pool {{ $labels.pool }} reports {{ $value }} GPUs fewer than the inventory declares.",
     ),
     Alert(
         "GpuNotAllocatable",
@@ -209,7 +209,7 @@ FLEET = (
         "10m",
         f"{_CAPACITY} - {_ALLOCATABLE} > 0",
         "{{ $labels.node }} does not offer all of its GPUs",
-        "{{ $value }} of {{ $labels.resource }} on {{ $labels.node }} are unhealthy, by its device plugin.",
+        "{{ $value }} of {{ $labels.resource }} on {{ $labels.node }} are unhealthy according to its device plugin.",
     ),
     Alert(
         "GpuPluginDown",
@@ -217,7 +217,7 @@ FLEET = (
         "15m",
         not_ready(PLUGINS),
         "{{ $labels.node }} has no device plugin",
-        "The device plugin of {{ $labels.node }} is not ready, so no pod gets a GPU there.",
+        "The device plugin of {{ $labels.node }} is not ready, so no pod can use a GPU there.",
     ),
     Alert(
         "GpuExporterDown",
@@ -225,7 +225,7 @@ FLEET = (
         "15m",
         f"max by (node) ({pods_of(EXPORTERS)}) unless on (node) max by (node) ({by_node(_SEEN)})",
         "{{ $labels.node }} has no GPU metrics",
-        "An exporter is on {{ $labels.node }}, and no metrics of its GPUs have come.",
+        "An exporter is running on {{ $labels.node }}, but there are no metrics of its GPUs.",
     ),
     Alert(
         "GpuMetricsAbsent",
@@ -241,15 +241,15 @@ FLEET = (
         "1h",
         not_ready(VALIDATORS),
         "The GPUs of {{ $labels.node }} are not proven",
-        "The validator of {{ $labels.node }} is not ready: driver, runtime and computing have not been proven.",
+        "The validator of {{ $labels.node }} is not ready: driver, runtime and CUDA have not been validated.",
     ),
     Alert(
         "GpuNodeQuarantined",
         "warning",
         "4h",
         f'max by (node) (kube_node_spec_taint{{key="{names.QUARANTINE}"}}) > 0',
-        "{{ $labels.node }} is in quarantine",
-        f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}, and it is not resolved yet.",
+        "{{ $labels.node }} is quarantined",
+        f"{{{{ $labels.node }}}} has the taint {names.QUARANTINE}.",
     ),
     Alert(
         "GpuDriverLostWithKernel",
@@ -257,7 +257,7 @@ FLEET = (
         "30m",
         f"{not_ready(VALIDATORS)} and on (node) ({_KERNELS})",
         "{{ $labels.node }} has a new kernel and no driver for it",
-        "{{ $labels.node }} runs another kernel than before, and its GPUs are not proven since.",
+        "{{ $labels.node }} runs another kernel than before, and its GPUs have not been validated since.",
     ),
 )
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the exporter is asked to export: its counters file as data.
+"""The metrics of the exporter: its counters file as data.
 
 Names, types and help are those of NVIDIA/dcgm-exporter d5e5f51 (4.5.3-4.8.2), etc/default-counters.csv and etc/dcp-metrics-included.csv, which
-leaves the errors, the violations and DCGM_EXP_* commented out. What is in neither file is a field of NVIDIA/DCGM 72fa3fe, dcgmlib/dcgm_fields.h.
+has the errors, the violations and DCGM_EXP_* commented out. Names in neither file are fields of NVIDIA/DCGM 72fa3fe, dcgmlib/dcgm_fields.h.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 
-#: Clock events that the exporter tells apart (clock_events_collector.go, clockEventToString): one series each while it lasts.
+#: Clock events of the exporter (clock_events_collector.go, clockEventToString), each with one series while it lasts.
 CLOCK_EVENTS = 9
 
 
 @dataclasses.dataclass(frozen=True)
 class Counter:
-    """One line. kind: gauge, counter, or label (no series of its own). series: at most so many for one GPU."""
+    """One line. kind: gauge, counter, or label (no series of its own). series: maximum number for one GPU."""
 
     field: str
     kind: str
@@ -46,7 +46,7 @@ COUNTERS = (
     Counter(_DEV + "FB_FREE", "gauge", "Framebuffer memory free (in MiB)."),
     Counter(_DEV + "FB_RESERVED", "gauge", "Framebuffer memory reserved (in MiB)."),
     Counter(_DEV + "XID_ERRORS", "gauge", "Value of the last XID error encountered."),
-    # The one above keeps its value until another Xid comes. These count what came within a window.
+    # The previous metric keeps its value until another Xid occurs. These count events within a window.
     Counter("DCGM_EXP_XID_ERRORS_COUNT", "gauge", "reported XIDs during last window"),
     Counter("DCGM_EXP_CLOCK_EVENTS_COUNT", "gauge", "reported clock events", CLOCK_EVENTS),
     Counter(_DEV + "ECC_SBE_VOL_TOTAL", "counter", "Total number of single-bit volatile ECC errors."),
@@ -63,7 +63,7 @@ COUNTERS = (
     Counter("DCGM_FI_DRIVER_VERSION", "label", "Driver Version"),
 )
 
-#: Read from the hardware's profiling unit, which takes the capability SYS_ADMIN and keeps other profilers away from the GPU.
+#: Metrics of the hardware's profiling unit, which need the capability SYS_ADMIN and prevent other profilers from using the GPU.
 PROFILING = (
     Counter("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active."),
     Counter("DCGM_FI_PROF_SM_ACTIVE", "gauge", "The ratio of cycles an SM has at least 1 warp assigned."),
@@ -85,10 +85,10 @@ def exported(*, profiling: bool) -> tuple[Counter, ...]:
 
 
 def csv(counters: c.Iterable[Counter]) -> str:
-    """The file as the exporter reads it: field, Prometheus type, help. No help may hold a comma."""
+    """The file in the exporter's format: field, Prometheus type, help. The help must not contain a comma."""
     return "".join(f"{one.field}, {one.kind}, {one.help}\n" for one in counters)
 
 
 def series(nodes: int, gpus: int, *, profiling: bool = False) -> int:
-    """How many series at most a Prometheus keeps of so many nodes with so many GPUs each. Instances of MIG count as GPUs of their own."""
+    """Maximum number of series in Prometheus for a number of nodes and GPUs of each. MIG instances count as GPUs."""
     return nodes * gpus * sum(one.series for one in exported(profiling=profiling) if one.kind != "label")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Dashboards of Grafana as data: the fleet, one node, one job.
+"""Grafana dashboards as data: the fleet, one node, one job.
 
 https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/
 """
@@ -16,9 +16,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring import alerts
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries import by_node
 
-#: Of the model; a newer Grafana migrates it.
+#: Version of the model. A newer Grafana migrates it.
 SCHEMA = 39
-#: Of the grid that is 24 wide.
+#: Default width in a grid of 24 columns.
 _HEIGHTS = {"stat": 4, "timeseries": 8}
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _MIB = "decmbytes"
@@ -26,7 +26,7 @@ _MIB = "decmbytes"
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """queries: PromQL to its legend. unit: as Grafana calls it. kind: stat or timeseries."""
+    """queries: PromQL to its legend. unit: Grafana's name. kind: stat or timeseries."""
 
     title: str
     queries: dict[str, str]
@@ -37,7 +37,7 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True)
 class Dashboard:
-    """variables: name to the query of its values. profiling: panels of metrics that are exported only where they are asked for."""
+    """variables: name to the query of its values. profiling: panels of metrics that are only exported on request."""
 
     name: str
     title: str
@@ -51,7 +51,7 @@ def _number(title: str, query: str, unit: str = "short") -> Panel:
 
 
 def _of_node(metric: str, function: str = "") -> str:
-    """On the chosen nodes, whichever way the exporter writes their label. function: over the range of a panel's step."""
+    """The metric of the selected nodes, with either label of the exporter. function: over the interval of a panel's step."""
     found = (f'{metric}{{{label}=~"$node"}}' for label in ("hostname", "Hostname"))
     return by_node(" or ".join(f"{function}({one}[$__rate_interval])" if function else one for one in found))
 
@@ -75,7 +75,7 @@ FLEET = Dashboard(
         ),
         _number("Utilization", "cluster:hwaccel_gpu_utilization:avg", "percentunit"),
         _number("Power", "sum(DCGM_FI_DEV_POWER_USAGE)", "watt"),
-        _number("Nodes in quarantine", f'count(kube_node_spec_taint{{key="{names.QUARANTINE}"}}) or vector(0)'),
+        _number("Quarantined nodes", f'count(kube_node_spec_taint{{key="{names.QUARANTINE}"}}) or vector(0)'),
         _number("Alerts", _FIRING),
         Panel("GPUs by namespace", {"namespace:hwaccel_gpus:count": "{{exported_namespace}}"}),
         Panel(
@@ -115,7 +115,7 @@ NODE = Dashboard(
             "watt",
         ),
         Panel("SM clock", {f"{_of_node('DCGM_FI_DEV_SM_CLOCK')} * 1e6": _GPU}, "hertz"),
-        Panel("What holds clocks down", {_of_node("DCGM_EXP_CLOCK_EVENTS_COUNT"): f"{_GPU} {{{{clock_event}}}}"}),
+        Panel("Reasons for reduced clocks", {_of_node("DCGM_EXP_CLOCK_EVENTS_COUNT"): f"{_GPU} {{{{clock_event}}}}"}),
         Panel("Xids", {_of_node("DCGM_EXP_XID_ERRORS_COUNT"): f"{_GPU} Xid {{{{xid}}}}"}),
         Panel(
             "Memory errors",
@@ -174,7 +174,7 @@ DASHBOARDS = (FLEET, NODE, JOB)
 
 
 def model(dashboard: Dashboard, *, profiling: bool) -> dict[str, t.Any]:
-    """As Grafana reads it. Its data source is a variable, of which Grafana chooses its default Prometheus."""
+    """The dashboard in Grafana's format. Its data source is a variable, for which Grafana selects its default Prometheus."""
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"}
     return {
         "uid": f"hwaccel-gpu-{dashboard.name}",
@@ -190,7 +190,7 @@ def model(dashboard: Dashboard, *, profiling: bool) -> dict[str, t.Any]:
 
 
 def _variable(name: str, query: str) -> dict[str, t.Any]:
-    """Values by name; several can be chosen, and the first that there is stands at the beginning."""
+    """Variables by name. Several values can be selected, and the first one is the default."""
     target = {"query": query, "refId": name}
     return {
         "name": name,
@@ -206,7 +206,7 @@ def _variable(name: str, query: str) -> dict[str, t.Any]:
 
 
 def _placed(panels: c.Iterable[Panel]) -> c.Iterator[dict[str, t.Any]]:
-    """From left to right; what does not fit begins a new row."""
+    """Places panels from left to right. A panel that does not fit starts a new row."""
     x = y = height = 0
     for number, panel in enumerate(panels, 1):
         if x + panel.width > 24:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rule groups of Prometheus: alerts with their limits, and what is recorded."""
+"""Rule groups of Prometheus: alerts with their limits, and recording rules."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.queries imp
 Rule = dict[str, t.Any]
 _CHANGES = ("severity", "for", "enabled")
 
-#: Whose pod a GPU is given to. Prometheus puts `exported_` before labels of the exporter that its target has too.
+#: Matches GPUs that are allocated to a pod. Prometheus adds `exported_` to labels of the exporter that the target has too.
 _JOBS = 'exported_namespace!=""'
 _ONE = "exported_namespace, node, gpu, GPU_I_ID"
 
 
 def _by_namespace(metric: str) -> str:
-    """One value for each GPU, or instance of one, that a namespace has."""
+    """One value for each GPU or MIG instance of a namespace."""
     return f"max by ({_ONE}) ({by_node(f'{metric}{{{_JOBS}}}')})"
 
 
-#: Who uses what. Name of what is recorded to its expression; no more series than nodes, or namespaces with GPUs.
+#: Recording rules about usage, name to expression. There are no more series than nodes, or namespaces with GPUs.
 RECORDED: dict[str, str] = {
     alerts.NODE_GPUS_SEEN: f"count by (node) (group by (node, gpu) ({by_node('DCGM_FI_DEV_GPU_TEMP')}))",
     "node:hwaccel_gpu_utilization:avg": f"avg by (node) ({by_node('DCGM_FI_DEV_GPU_UTIL')}) / 100",
@@ -39,9 +39,9 @@ RECORDED: dict[str, str] = {
 
 
 def expected(exporters: c.Mapping[str, tuple[str, int]]) -> list[Rule]:
-    """How many GPUs each node of a pool should have. exporters: DaemonSet to its pool and the number that the inventory declares.
+    """Rules for the expected GPUs of each node of a pool. exporters: DaemonSet to its pool and the declared number.
 
-    A node is of the pool whose exporter it has: that is decided by its labels, so nodes that join later are expected to have theirs as well.
+    A node belongs to the pool whose exporter it has, which depends on its labels. So nodes that join later are included.
     """
     return [
         {
@@ -59,9 +59,9 @@ def groups(
     changed: c.Mapping[str, c.Mapping[str, t.Any]] | None = None,
     runbooks: str = "",
 ) -> tuple[list[dict[str, t.Any]], list[Fault]]:
-    """As in a rules file of Prometheus, and what is wrong in what was given.
+    """Groups in the format of a Prometheus rules file, and errors in the settings.
 
-    limits: thresholds by name, over their defaults. changed: severity, for and enabled by alert. runbooks: address of docs/alerts.md, empty for none.
+    limits: thresholds by name, which replace defaults. changed: severity, for and enabled by alert. runbooks: address of docs/alerts.md, empty for none.
     """
     given, faults = thresholds.values(limits or {})
     changed = changed or {}
@@ -104,10 +104,10 @@ def _faults(changed: c.Mapping[str, c.Mapping[str, t.Any]]) -> list[Fault]:
         if "for" in (entry or {}) and not thresholds.DURATION.fullmatch(str(entry["for"])):
             faults.append(
                 Fault(
-                    f"for of alert {name} is no duration",
+                    f"for of alert {name} is not a duration",
                     where,
                     repr(entry["for"]),
-                    'write it as Prometheus does, "30m"',
+                    'write it in the format of Prometheus, such as "30m"',
                 )
             )
     return faults

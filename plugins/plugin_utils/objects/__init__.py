@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The objects of each stage's role, from its plain manifests, its settings and a fleet. Pure.
 
-For the filters *_objects. Imports _model, _gpu and monitoring. Start with device_plugin.py, the shortest whole one; common.py is what all have in common.
+For the filter stage_objects. Imports _model, _gpu and monitoring. Start with device_plugin.py. common.py has what all share.
 """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who brings which part of the GPU stack to a cluster, from what the roles have planned. Pure."""
+"""The provider of each part of the GPU stack of a cluster, from the roles' plans. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image_base, image_tag
 
 Row = dict[str, t.Any]
-#: Role to the parts that it brings, each with where node_info lists those of others. GPU feature discovery is of the same deployment as the plugin.
+#: Role to its parts, each with the keys of node_info that list those of others. GPU feature discovery is part of the plugin's deployment.
 _PARTS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "feature_discovery": (("Node Feature Discovery", ("nfd",)),),
     "driver": (("driver", ("driver",)), ("container toolkit", ())),
     "device_plugin": (("device plugin", ("device_plugin",)), ("GPU feature discovery", ())),
     "monitoring": (("DCGM exporter", ("dcgm_exporter",)),),
 }
-#: Only a driver's provider can be the host; its machines get our toolkit and validator all the same.
+#: Only a driver's provider can be the host. Its machines get this collection's toolkit and validator nevertheless.
 _TOOLKIT = {"host": "hwaccel"}
 
 
 def rows(plans: c.Mapping[str, c.Mapping[str, t.Any]]) -> list[Row]:
-    """One row a part, and for the driver's parts one a provider: {component, pools, provider, objects}. plans: by role, those that there are.
+    """One row for each part, and for the driver's parts for each provider: {component, pools, provider, objects}. plans: existing ones, by role.
 
     pools: [] for all. objects: those of others, as "DaemonSet namespace/name (image:tag)"; with NVIDIA's operator, its ClusterPolicy first.
     """
@@ -40,7 +40,7 @@ def rows(plans: c.Mapping[str, c.Mapping[str, t.Any]]) -> list[Row]:
 
 
 def lines(found: c.Iterable[Row]) -> list[str]:
-    """A line for each part that is not this collection's."""
+    """A line for each part that this collection does not provide."""
     return [_line(row) for row in found if row["provider"] != "hwaccel"]
 
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the filters of all roles share: plain manifests in, finished objects and remarks out.
+"""Shared by the plans of all roles: plain manifests in, complete objects and messages out.
 
-A manifest of a role is complete but for what depends on the fleet or on where images come from; that is laid over here, as data.
+A manifest of a role is complete except for values that depend on the fleet or on the source of images. These are set here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import updates
 
 Manifest = dict[str, t.Any]
 
-#: On pod templates: a change of configuration is a change of the template.
+#: Annotation of pod templates, so that a change of configuration changes the template.
 CONFIG_HASH = "hwaccel.gpu/config-hash"
 
 
 @dataclasses.dataclass
 class StagePlan:
-    """objects: what is to be there. assumed: predicted from declarations only. unknown: cannot be predicted before a stage.
+    """objects: the desired ones. assumed: predicted from declarations only. unknown: cannot be predicted before a stage.
 
-    notes: decisions that people want to see. faults: reasons not to begin.
+    notes: decisions for the user. faults: problems that prevent the run.
     """
 
     objects: list[Manifest] = dataclasses.field(default_factory=list)
@@ -43,12 +43,12 @@ class StagePlan:
     def as_dict(
         self, provider: str, namespace: str = "", existing: c.Mapping[str, t.Any] | None = None
     ) -> dict[str, t.Any]:
-        """namespace: of the pods that the gate is to look at, where they are somebody else's. existing: what others have deployed, by component."""
+        """namespace: of the pods that the gate reads, if another deployment provides them. existing: other deployments, by component."""
         assumed, unknown = sorted(set(self.assumed)), sorted(set(self.unknown))
         return {
             "provider": provider,
             "namespace": namespace,
-            # As plain data: what a filter is given may be a template's.
+            # Plain data is needed, because the input of a filter may have Ansible's own types.
             "existing": {
                 component: [dict(entry) for entry in entries]
                 for component, entries in (existing or {}).items()
@@ -70,7 +70,7 @@ class StagePlan:
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """Where images come from. registry: prefix that takes the place of the registry's host; pull_secrets: names."""
+    """The source of images. registry: prefix that replaces the registry's host; pull_secrets: names."""
 
     registry: str = ""
     pull_secrets: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Sources:
         return cls(str(settings.get("image_registry") or "").rstrip("/"), tuple(str(name) for name in secrets))
 
     def image(self, reference: str) -> str:
-        """nvcr.io/nvidia/driver:1 becomes <registry>/nvidia/driver:1; without a registry it stays."""
+        """nvcr.io/nvidia/driver:1 becomes <registry>/nvidia/driver:1; without a registry it is unchanged."""
         host, slash, rest = reference.partition("/")
         if not self.registry:
             return reference
@@ -89,7 +89,7 @@ class Sources:
 
 
 def take(manifests: c.Iterable[Manifest], kind: str, name: str) -> Manifest:
-    """A copy of one manifest, so that a filter never changes what it was given."""
+    """A copy of one manifest, so that a filter never changes its input."""
     for manifest in manifests:
         if manifest.get("kind") == kind and manifest["metadata"]["name"] == name:
             return copy.deepcopy(manifest)
@@ -106,7 +106,7 @@ def containers(template: Manifest) -> list[Manifest]:
 
 
 def finish(manifests: c.Iterable[Manifest], sources: Sources, part: str) -> list[Manifest]:
-    """Owner labels, image sources, pull secrets and limits of updates on everything, in the order of applying.
+    """Sets owner labels, image sources, pull secrets and update limits of all objects, and sorts them in the order of applying.
 
     part: the role, as app.kubernetes.io/component.
     """
@@ -144,7 +144,7 @@ def _label(metadata: Manifest, part: str) -> None:
 
 
 def stamp(manifests: c.Iterable[Manifest]) -> None:
-    """Write the hash of the ConfigMaps that a workload mounts on its template, so that a new configuration restarts its pods."""
+    """Sets the hash of the ConfigMaps that a workload mounts in its template, so that a new configuration restarts its pods."""
     found = list(manifests)
     data = {
         (one["metadata"].get("namespace", ""), one["metadata"]["name"]): one.get("data", {})
@@ -165,18 +165,18 @@ def stamp(manifests: c.Iterable[Manifest]) -> None:
 
 
 def digest(value: t.Any, length: int = 16) -> str:
-    """The same for the same data, whatever the order of keys."""
+    """A hash that does not depend on the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()[:length]
 
 
 def named(base: str, what: str) -> str:
-    """<base>-<what> as the name of an object; unlike ones stay apart."""
+    """<base>-<what> as the name of an object. Different values give different names."""
     plain = object_name(what, 20)
     return f"{base}-{plain}" if plain == what else f"{base}-{plain}-{digest(what, 5)}"
 
 
 def set_env(container: Manifest, values: c.Mapping[str, str]) -> None:
-    """Set environment variables by name; those that are not there are added."""
+    """Sets environment variables by name, and adds missing ones."""
     env = container.setdefault("env", [])
     for name, value in values.items():
         entry = next((one for one in env if one["name"] == name), None)
@@ -188,12 +188,12 @@ def set_env(container: Manifest, values: c.Mapping[str, str]) -> None:
 
 
 def listed(value: t.Any) -> list[t.Any]:
-    """A list for what may be unset or an empty survey answer."""
+    """A list from a value that may be unset or an empty survey answer."""
     if value is None or value == "":
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def text(value: t.Any) -> str:
-    """ "" for what is unset: survey answers that were left empty, None, Jinja's omit is never given here."""
+    """ "" for unset values: None and empty survey answers."""
     return "" if value is None else str(value).strip()

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The device_plugin role's objects: a plugin and a GPU feature discovery for each configuration.
 
-One DaemonSet a configuration, not NVIDIA's config-manager: that is a further container in each pod which shares its process namespace,
-reads Nodes with a right of its own, and needs somebody to write a label on each node.
+There is one DaemonSet for each configuration instead of NVIDIA's config-manager. That is an additional container in each pod which shares its
+process namespace, needs its own permission to read Nodes, and requires a label on each node.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.provider impor
 
 PLUGIN, DISCOVERY, CONFIG_MAP = "nvidia-device-plugin", "gpu-feature-discovery", "nvidia-device-plugin-config"
 DEFAULT_CONFIG = "default"
-#: A ClusterPolicy brings one of its own.
+#: A ClusterPolicy deploys its own plugin.
 _COMPONENT = Component(
-    "device_plugin", "device plugin", ("cluster_policy", "device_plugin"), "the kubelet takes one for a resource"
+    "device_plugin", "device plugin", ("cluster_policy", "device_plugin"), "the kubelet accepts only one for a resource"
 )
-#: DaemonSet to the switch that keeps it away from a node.
+#: DaemonSet to the label that disables it on a node.
 _SWITCHES = {PLUGIN: "device-plugin", DISCOVERY: "gpu-feature-discovery"}
 
 
@@ -88,7 +88,7 @@ def _objects(
 
 
 def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict[str, list[placement.Term]]:
-    """Configuration to the nodes that get it: those that pools ask for, and the default for all others."""
+    """Configuration to its nodes: those of pools that name it, and all others for the default."""
     gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
     none = [pool for pool in fleet.pools if pool.driver.provider == "none"]
     special: dict[str, list[placement.Term]] = {}
@@ -98,7 +98,7 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict
             next_step = f"add it to device_plugin_configs, or use one of {', '.join(sorted(configs))}"
             made.faults.append(
                 Fault(
-                    f"pool {pool.name}: device plugin configuration {name!r} is not there",
+                    f"pool {pool.name}: device plugin configuration {name!r} does not exist",
                     "plugin_config",
                     "",
                     next_step,
@@ -107,7 +107,7 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict
             continue
         if ((configs[name] or {}).get("sharing") or {}).get("mps"):
             why, next_step = (
-                "its control daemon is not deployed, and without it the plugin offers no GPU",
+                "the MPS control daemon is not deployed, and without it the plugin offers no GPU",
                 "share them by timeSlicing, or by MIG",
             )
             made.faults.append(
@@ -125,7 +125,7 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict
 
 
 def _config_map(manifests: c.Sequence[Manifest], name: str, config: t.Any) -> Manifest:
-    """Of the namespace and form that the role's DaemonSet mounts; data as the plugin reads it."""
+    """The ConfigMap that the role's DaemonSet mounts, in the format of the plugin."""
     namespace = take(manifests, "DaemonSet", PLUGIN)["metadata"]["namespace"]
     metadata = {"name": _named(CONFIG_MAP, name), "namespace": namespace}
     body = json.dumps({"version": "v1", **config}, indent=2, sort_keys=True) + "\n"

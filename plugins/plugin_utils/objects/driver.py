@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver role's objects: who brings the driver to each pool, and what is to run there."""
+"""The driver role's objects: the provider of each pool's driver, and its objects."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def plan(
             made.objects = finish(objects, Sources.of(settings), "driver")
         made.unknown += _undiscovered(fleet, settings)
     if not fleet.gpus and not fleet.undiscovered:
-        made.unknown.append("driver DaemonSets: no node with a GPU is known until feature_discovery")
+        made.unknown.append("driver DaemonSets: nodes with GPUs are only known after feature_discovery")
     made.assumed += [
         f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}"
         for one in fleet.gpus
@@ -97,7 +97,7 @@ def plan(
 
 
 def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
-    """What comes with a driver of ours, should GPUs be found on nodes of which nothing says yet whether they have some."""
+    """Unknowns about nodes that may have GPUs, which feature discovery has not labeled yet."""
     foreign = fleet.found("cluster_policy", "driver")
     nodes: collections.Counter[str] = collections.Counter()
     for one in fleet.undiscovered:
@@ -111,7 +111,7 @@ def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
 
 
 def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> list[Fault]:
-    """Where no cluster is asked, pools for which nothing says what their nodes run: files without their driver would look complete."""
+    """An error for pools whose operating system is unknown because no cluster is queried: rendered files would lack their driver."""
     known = {one.pool for one in fleet.gpus}
     silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
     if fleet.observed or (providers and not silent) or overall != "hwaccel":
@@ -121,15 +121,15 @@ def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> l
         if silent
         else "no driver can be rendered"
     )
-    why = "no cluster is asked, and " + (
-        "machines says of no node what it runs" if silent else "no pool with gpu is declared"
+    why = "no cluster is queried, and " + (
+        "the pool has no machines with kernel and os_image" if silent else "no pool with gpu is declared"
     )
     next_step = "declare pools with gpu, and with machines that have kernel and os_image (docs/render.md), or set driver_provider to host, existing or none"
     return [Fault(what, "hwaccel_pools", why, next_step)]
 
 
 def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
-    """Declared for the pool, else for the role, else what is there."""
+    """The provider declared for the pool, else for the role, else the detected one."""
     declared = fleet.pool(name).driver.provider or text(settings.get("provider"))
     host = sorted({one.host_driver for one in fleet.gpus if one.pool == name and one.host_driver})
     foreign = fleet.found("cluster_policy", "driver")
@@ -146,7 +146,7 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: St
             Fault(
                 f"pool {name}: another driver deployment is in the cluster",
                 foreign[0],
-                "two would fight for the same nodes",
+                "both would manage the same nodes",
                 next_step,
             )
         )
@@ -164,22 +164,22 @@ def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: St
         made.notes.append(f"pool {name}: driver by {declared} (declared)")
         return declared
     if foreign:
-        made.notes.append(f"pool {name}: driver by existing (found {foreign[0]})")
+        made.notes.append(f"pool {name}: driver by existing (detected {foreign[0]})")
         return "existing"
     bare = [one for one in fleet.gpus if one.pool == name and not one.host_driver]
     found = "host" if host and not bare else "hwaccel"
-    # The API shows a host's driver only once somebody has met it.
+    # The API shows a host's driver only after a component detected it.
     why = (
-        f"found driver {host[0]} on the host"
+        f"detected driver {host[0]} on the host"
         if found == "host"
-        else "no other is seen; declare provider host where the machines bring their own"
+        else "no other was detected; declare provider host if the machines have their own"
     )
     made.notes.append(f"pool {name}: driver by {found} ({why})")
     return found
 
 
 def _overall(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> str:
-    """What the role does at all: hwaccel where one pool wants it, then host, then existing, then none."""
+    """The role's provider: hwaccel if one pool has it, then host, then existing, then none."""
     for candidate in PROVIDERS[:2]:
         if candidate in providers.values():
             return candidate
@@ -222,7 +222,7 @@ def _objects(
 
 
 def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platform) -> bool:
-    """Somebody else has made it: what the cluster says counts, and only where none was asked what is known of its kind."""
+    """Whether the RuntimeClass of another deployment exists: according to the cluster, or to the distribution if no cluster is queried."""
     if fleet.observed:
         return any(
             row.get("name") == runtime_class["metadata"]["name"] for row in fleet.existing.get("runtime_class") or ()
@@ -231,7 +231,7 @@ def _is_brought(runtime_class: Manifest, fleet: Fleet, platform: platforms.Platf
 
 
 def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
-    """Pools whose driver may be built on a node: where no precompiled one fits, and for kernels that nobody has seen yet."""
+    """Pools whose driver may be built on a node: if there is no precompiled one, and for unknown kernels."""
     brought = [name for name, provider in providers.items() if provider == "hwaccel"]
     return [
         name for name in brought if any(one.source != "precompiled" for one in _pool_drivers(name, fleet, settings))
@@ -241,8 +241,8 @@ def _building(providers: c.Mapping[str, str], fleet: Fleet, settings: c.Mapping[
 def _brings(name: str, provider: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> bool:
     """Whether a pool has DaemonSets of the driver.
 
-    Also where the host's driver was not declared but met by a driver manager: its mark on the node keeps them away, and with it gone they are
-    needed. So what the first run made is asked for by the next one as well.
+    This includes pools whose host driver was not declared but detected by a driver manager. Its label disables the DaemonSets, and without it they are
+    needed. So the next run keeps what the first run created.
     """
     if provider != "host" or fleet.pool(name).driver.provider or text(settings.get("provider")):
         return provider == "hwaccel"
@@ -267,7 +267,7 @@ def _drivers(
     for name, provider in providers.items():
         if provider == "host" and _brings(name, provider, fleet, settings):
             met = [one for one in fleet.gpus if one.pool == name and one.host_driver == names.PRE_INSTALLED]
-            # A maker of its own: no word of images that no node is to get.
+            # A separate instance, so that notes about images of no node are not shown.
             quiet = DriverDaemonSets(template, fleet, options)
             found += [one for pool_driver in _pool_drivers(name, fleet, settings) for one in quiet.of(pool_driver, met)]
             continue
@@ -276,7 +276,7 @@ def _drivers(
             for pool_driver in _pool_drivers(name, fleet, settings):
                 found += maker.of(pool_driver, classes)
         if provider == "hwaccel" and not classes:
-            made.unknown.append(f"pool {name}: its driver DaemonSet, until a node of it with a GPU is known")
+            made.unknown.append(f"pool {name}: its driver DaemonSet, until one of its nodes with a GPU is known")
     made.notes += sorted(set(maker.notes))
     staying = driver_running.staying(fleet, {one for one, _sentence in maker.without} - maker.served)
     found, notes = driver_running.keep(found, staying, maker)
@@ -298,11 +298,11 @@ def _options(settings: c.Mapping[str, t.Any]) -> Options:
 
 
 def _classes(pool: str, fleet: Fleet, made: StagePlan) -> list[NodeClass]:
-    """GPU nodes of a pool that take a driver, those whose labels lag behind their kernels twice."""
+    """GPU nodes of a pool that need a driver. Nodes whose labels lag behind their kernels are listed twice."""
     classes = [one for one in fleet.gpus if one.pool == pool and not one.host_driver]
-    lagging = [_as_labelled(one) for one in classes if one.labelled not in ("", placement.nfd_value(one.kernel))]
+    lagging = [_as_labeled(one) for one in classes if one.labeled not in ("", placement.nfd_value(one.kernel))]
     made.notes += [
-        f"pool {pool}: the driver for kernel {one.kernel} stays while a node is labelled with it" for one in lagging
+        f"pool {pool}: the driver for kernel {one.kernel} stays while a node is labeled with it" for one in lagging
     ]
     return classes + lagging
 
@@ -314,7 +314,7 @@ def _without_driver(
     providers: c.Mapping[str, str],
     made: StagePlan,
 ) -> None:
-    """Says which nodes get no driver, and that it is a fault where none gets one."""
+    """Reports nodes without a driver, and an error if no node gets one."""
     without = sorted(
         {
             sentence
@@ -331,12 +331,12 @@ def _without_driver(
 
 
 def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fault]:
-    """Pods are kept from a node that has a driver only within one namespace."""
+    """Two drivers on one node are only prevented within one namespace."""
     return [
         Fault(
             f"driver DaemonSet {one.name} runs on {one.running} nodes in namespace {one.namespace}",
             f"namespace {namespace}",
-            "two drivers would meet on these nodes",
+            "two drivers would run on these nodes",
             f"set hwaccel_namespace to {one.namespace}, or run hwaccel.gpu.teardown first",
         )
         for one in drivers
@@ -344,9 +344,9 @@ def _elsewhere(drivers: c.Iterable[DriverInCluster], namespace: str) -> list[Fau
     ]
 
 
-def _as_labelled(one: NodeClass) -> NodeClass:
-    """The class that a rebooted node belonged to before, as long as its label says so: its driver pod is still there."""
-    return dataclasses.replace(one, kernel=one.labelled)
+def _as_labeled(one: NodeClass) -> NodeClass:
+    """The previous class of a rebooted node, as long as its label is not updated, because its driver pod still exists."""
+    return dataclasses.replace(one, kernel=one.labeled)
 
 
 def _pool_drivers(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[PoolDriver]:
@@ -387,7 +387,7 @@ def _toolkits(
     clients: c.Sequence[placement.Term],
     made: StagePlan,
 ) -> list[Manifest]:
-    """One toolkit for each container runtime: it writes that runtime's configuration."""
+    """One toolkit for each container runtime: because it writes that runtime's configuration."""
     proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
     runtimes = _runtimes(fleet, providers, proven, made)
     found: list[Manifest] = []
@@ -429,7 +429,7 @@ def _toolkits(
 def _runtimes(
     fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: StagePlan
 ) -> list[str]:
-    """Container runtimes that a toolkit is for: those of nodes with GPUs. Where none is known, the one of all nodes; of several, nobody knows which."""
+    """Container runtimes that a toolkit is for: those of nodes with GPUs. If none is known, the one of all nodes. If there are several, it is unknown."""
     known = {one.runtime for one in proven}
     coming = [
         one
@@ -440,10 +440,10 @@ def _runtimes(
     new = {(one.pool, one.runtime) for one in coming} - {(one.pool, one.runtime) for one in proven}
     if new and len(possible) > 1:
         pools = ", ".join(sorted({pool for pool, _runtime in new}))
-        what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and one pool can have one container runtime"
-        made.unknown.append(f"container toolkits, until feature_discovery has seen the nodes of {pools}: {what}")
+        what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and a pool can only have one container runtime"
+        made.unknown.append(f"container toolkits, until feature_discovery has labeled the nodes of {pools}: {what}")
     if not possible:
-        made.assumed.append("container toolkit: for containerd, as no node with a runtime that it serves is known")
+        made.assumed.append("container toolkit: for containerd, because no node with a supported runtime is known")
         return ["containerd"]
     return sorted(known or (possible if len(possible) == 1 else ()))
 

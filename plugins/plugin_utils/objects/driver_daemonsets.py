@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One driver DaemonSet for each class of nodes, and one for kernels that nobody has seen yet."""
+"""One driver DaemonSet for each class of nodes, and one for unknown kernels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import image
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest, digest, set_env, text
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import DriverInCluster, Fleet, NodeClass
 
-#: Where an OS keeps package repositories and certificates, for modules that are built in place.
+#: Paths of package repositories and certificates by OS, for modules that are built in place.
 _BUILD_FOLDERS = {
     "ubuntu": ("/etc/apt/sources.list.d", "/usr/local/share/ca-certificates"),
     "debian": ("/etc/apt/sources.list.d", "/usr/local/share/ca-certificates"),
@@ -33,7 +33,7 @@ _LONGEST_NAME = 56
 
 @dataclasses.dataclass(frozen=True)
 class PoolDriver:
-    """What is to run on the nodes of one pool. default: the version of nodes that carry no label naming one."""
+    """The driver of the nodes of one pool. default: the version of nodes without a version label."""
 
     pool: str
     version: str
@@ -44,7 +44,7 @@ class PoolDriver:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """repository: of driver images; precompiled, builds: tags of one's own; build: proxy and ConfigMaps for builds in place."""
+    """repository: of driver images; precompiled, builds: the user's tags; build: proxy and ConfigMaps for builds in place."""
 
     repository: str
     module_type: str
@@ -55,28 +55,28 @@ class Options:
 
 
 class DriverDaemonSets:
-    """Makes the DaemonSets of one fleet from one manifest; `notes` says which image each class got and why."""
+    """Builds the DaemonSets of one fleet from one manifest. `notes` has the image of each class and why."""
 
     def __init__(self, manifest: Manifest, fleet: Fleet, options: Options) -> None:
         self._manifest, self._fleet, self._options = manifest, fleet, options
         self._gpu = placement.gpu_present(foreign_nfd=bool(fleet.found("nfd")), integrated=False)
         self.notes: list[str] = []
-        #: Classes that no image fits, each with a sentence.
+        #: Classes without an image, each with a sentence.
         self.without: list[tuple[NodeClass, str]] = []
-        #: Classes that got an image.
+        #: Classes with an image.
         self.served: set[NodeClass] = set()
 
     def of(self, pool_driver: PoolDriver, classes: c.Sequence[NodeClass]) -> list[Manifest]:
-        """The DaemonSets of one pool and version: one a class, and for each operating system one for other kernels."""
+        """The DaemonSets of one pool and version: one for each class, and one for other kernels for each operating system."""
         made: dict[tuple[str, ...], Manifest] = {}
         covered: dict[tuple[str, str, str], set[str]] = {}
         for one in sorted(set(classes)):
             if not one.os_id:
-                # Without it a DaemonSet would take nodes of all others.
+                # Without it a DaemonSet would select nodes of all others.
                 self.without.append(
                     (
                         one,
-                        f"pool {pool_driver.pool}: the operating system of nodes with kernel {one.kernel} is not known",
+                        f"pool {pool_driver.pool}: the operating system of nodes with kernel {one.kernel} is unknown",
                     )
                 )
                 continue
@@ -95,8 +95,8 @@ class DriverDaemonSets:
         return [*made.values(), *rest]
 
     def again(self, there: DriverInCluster) -> Manifest:
-        """One that is in the cluster, as this collection would make it today: its own name, image and nodes, and whatever the manifest says."""
-        made = self._labelled(there.name, there.key, there.pool, there.version)
+        """An existing DaemonSet as this collection would create it now: with its name, image and nodes, and everything else from the manifest."""
+        made = self._labeled(there.name, there.key, there.pool, there.version)
         os_id = next(
             (
                 value
@@ -149,7 +149,7 @@ class DriverDaemonSets:
         return made
 
     def _rest(self, pool_driver: PoolDriver, machine: tuple[str, str, str], kernels: c.Collection[str]) -> Manifest:
-        """Takes a node whose kernel nobody has seen: builds in place where an image can, else its gate fails and says why."""
+        """A DaemonSet for nodes with unknown kernels. It builds in place if an image supports that. Otherwise the gate fails with the reason."""
         os_id, os_version, architecture = machine
         made = self._named(pool_driver, (pool_driver.pool, "", *machine, pool_driver.version), "other-kernels")
         try:
@@ -174,11 +174,11 @@ class DriverDaemonSets:
         name = f"{self._manifest['metadata']['name']}-{object_name(pool_driver.pool, 20)}-{what}"[
             :_LONGEST_NAME
         ].rstrip("-.")
-        return self._labelled(
+        return self._labeled(
             f"{name}-{suffix}", suffix, label_value(pool_driver.pool), label_value(pool_driver.version)
         )
 
-    def _labelled(self, name: str, key: str, pool: str, version: str) -> Manifest:
+    def _labeled(self, name: str, key: str, pool: str, version: str) -> Manifest:
         """pool, version: as label values."""
         made = copy.deepcopy(self._manifest)
         made["metadata"]["name"] = name
@@ -206,7 +206,7 @@ class DriverDaemonSets:
         set_env(manager, config_digest)
 
     def _prepare_build(self, spec: Manifest, main: Manifest, os_id: str) -> None:
-        """What a compiler needs on a node: package repositories, certificates and a proxy."""
+        """Settings for builds on a node: package repositories, certificates and a proxy."""
         build = self._options.build
         proxies = {"HTTP_PROXY": "http_proxy", "HTTPS_PROXY": "https_proxy", "NO_PROXY": "no_proxy"}
         set_env(
@@ -222,7 +222,7 @@ class DriverDaemonSets:
                 spec["volumes"].append({"name": key, "configMap": {"name": build[key]}})
 
     def _refuse(self, made: Manifest) -> None:
-        """Nothing to run: say so in the log, where the gate finds it. No rights are left."""
+        """Replaces the driver by a message in the log, which the gate reports. All privileges are removed."""
         spec = made["spec"]["template"]["spec"]
         spec.update({"initContainers": [], "hostPID": False, "volumes": [], "automountServiceAccountToken": False})
         del spec["initContainers"]

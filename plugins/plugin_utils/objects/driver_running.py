@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running drivers stay: their DaemonSets are asked for again, with the nodes that they have, and the others leave them these nodes.
+"""Keeps running drivers: their DaemonSets are kept with their current nodes, which are excluded from the others.
 
-The DaemonSet controller deletes a pod as soon as its node does not match the DaemonSet's affinity any more, whatever the update strategy says
+The DaemonSet controller deletes a pod as soon as its node no longer matches the DaemonSet's affinity, regardless of the update strategy
 (kubernetes 1.36, pkg/controller/daemon/daemon_controller.go, podsShouldBeOnNode). So a DaemonSet that has started a driver never loses a node to
-another one of the same version; to one of another version only where that is for the node and the node carries its label. Every node is taken by
+another one of the same version; and to one of another version only if that is meant for the node and the node has its label. Every node is selected by
 one at most.
 """
 
@@ -23,12 +23,12 @@ _VERSION = names.DESIRED_DRIVER_VERSION_LABEL
 
 
 def staying(fleet: Fleet, bare: c.Collection[NodeClass]) -> list[DriverInCluster]:
-    """Those that have started a driver, and those for a kernel that a node has and that nothing else has an image for. bare: classes without one."""
+    """DaemonSets that have started a driver, and those that are the only ones for the kernel of a node. bare: classes without an image."""
     return [one for one in fleet.drivers if one.running or any(takes(one, node_class, fleet) for node_class in bare)]
 
 
 def takes(driver: DriverInCluster, one: NodeClass, fleet: Fleet) -> bool:
-    """Whether a DaemonSet takes nodes of this class."""
+    """Whether a DaemonSet selects nodes of this class."""
     machine = {
         names.KERNEL_LABEL: placement.nfd_value(one.kernel),
         placement.ARCHITECTURE: one.architecture,
@@ -42,19 +42,19 @@ def takes(driver: DriverInCluster, one: NodeClass, fleet: Fleet) -> bool:
 def keep(
     found: c.Sequence[Manifest], kept: c.Sequence[DriverInCluster], maker: DriverDaemonSets
 ) -> tuple[list[Manifest], list[str]]:
-    """Driver DaemonSets as planned, changed so that those in the cluster keep their nodes, and what is to be said of that. maker: makes them again."""
+    """Planned driver DaemonSets, changed so that existing ones keep their nodes, and notes about that. maker: builds the existing ones."""
     planned = {one["metadata"]["name"]: one for one in found}
     terms = {
         name: node_sets.read(one["spec"]["template"]["spec"]["affinity"]["nodeAffinity"])
         for name, one in planned.items()
     }
-    labelled = {
+    labeled = {
         name: node_sets.common(terms[name], [(placement.need(_VERSION, "In", _version(one)),)])
         for name, one in planned.items()
     }
     held = {
         one.name: node_sets.without(
-            one.terms, [term for name in planned if _version(planned[name]) != one.version for term in labelled[name]]
+            one.terms, [term for name in planned if _version(planned[name]) != one.version for term in labeled[name]]
         )
         for one in kept
     }
@@ -93,8 +93,8 @@ def _note(one: DriverInCluster, others: c.Collection[str]) -> str:
     stays = (
         f"driver {one.version} stays on {one.running} nodes ({where})" if one.running else f"driver {one.version} stays"
     )
-    why = "it runs there" if one.running else "nothing else has an image for that kernel"
+    why = "it is running there" if one.running else "there is no other image for that kernel"
     line = f"{stays}, by DaemonSet {one.name}: {why}"
     if not others:
-        return f"{line}; it goes when its last node has gone"
-    return f"{line}. Next: node by node, end its GPU pods and give it the label {_VERSION}={' or '.join(sorted(others))} (docs/drivers.md)"
+        return f"{line}; it is deleted when its last node has left the cluster"
+    return f"{line}. Next: node by node, end its GPU pods and set the label {_VERSION}={' or '.join(sorted(others))} (docs/drivers.md)"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The feature_discovery role's objects: NFD, or nothing where another's NFD is there."""
+"""The feature_discovery role's objects: NFD, or nothing if another deployment has NFD."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plan(
         made.objects = finish(kept, Sources.of(settings), "feature-discovery")
         undeclared = not any(pool.gpu for pool in fleet.pools)
         if undeclared and not fleet.gpus:
-            made.unknown.append("which nodes have GPUs, until feature_discovery: no pool declares any")
+            made.unknown.append("which nodes have GPUs, until feature_discovery has run: no pool declares any")
     made.faults += references.missing(made.objects, facts)
     made.faults += patched.faults(made.objects, settings, "feature_discovery_patches")
     return made.as_dict(provider, fleet.namespace_of("nfd") if provider == "existing" else "", fleet.existing)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of a fleet that the filters read: classes of nodes, pools and what was found, from `node_info` or from declarations only."""
+"""The part of a fleet that the filters read: classes of nodes, pools and existing components, from `node_info` or from declarations only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ARCHITECTURES = ("amd64", "arm64")
 
 @dataclasses.dataclass(frozen=True, order=True)
 class NodeClass:
-    """Nodes that are the same for everything that a driver depends on. assumed: GPUs are declared and not seen yet.
+    """Nodes with equal properties as far as drivers depend on them. assumed: GPUs are declared and not detected yet.
 
-    labelled: the kernel by NFD's label, which lags after a reboot; driver pods are where the label is.
+    labeled: the kernel in NFD's label, which lags behind after a reboot. Driver pods follow the label.
     """
 
     pool: str
@@ -34,14 +34,14 @@ class NodeClass:
     host_driver: str = ""
     assumed: bool = False
     nodes: int = 0
-    labelled: str = ""
+    labeled: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class DriverInCluster:
-    """A driver DaemonSet that is there. terms: the nodes that it takes. running: nodes on which it has started a driver, `nodes` some of their names.
+    """An existing driver DaemonSet. terms: its node affinity. running: number of nodes on which it has started a driver, `nodes` some of their names.
 
-    kernel: as a label value, "" for the one that takes kernels not seen before. key: the value of its selector.
+    kernel: as a label value, "" for the one for unknown kernels. key: the value of its selector.
     """
 
     namespace: str
@@ -58,9 +58,9 @@ class DriverInCluster:
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """gpus: classes with GPUs, seen or declared. seen: a cluster was asked. drivers: DaemonSets of ours.
+    """gpus: classes with detected or declared GPUs. seen: a cluster was queried. drivers: DaemonSets of this collection.
 
-    undiscovered: classes without a label of NFD and without a declaration, which may have GPUs. runtimes: of all nodes.
+    undiscovered: classes without a label of NFD and without a declaration, which may have GPUs. runtimes: those of all nodes.
     """
 
     pools: tuple[Pool, ...]
@@ -75,7 +75,7 @@ class Fleet:
     drivers: tuple[DriverInCluster, ...] = ()
 
     def found(self, *components: str) -> list[str]:
-        """Foreign components as "DaemonSet kube-system/nvidia-device-plugin"."""
+        """Components of other deployments as "DaemonSet kube-system/nvidia-device-plugin"."""
         rows = [row for component in components for row in self.existing.get(component) or ()]
         return [
             f"{row.get('kind', '')} {row.get('namespace') or ''}{'/' if row.get('namespace') else ''}{row.get('name', '')}".strip()
@@ -83,14 +83,14 @@ class Fleet:
         ]
 
     def namespace_of(self, *components: str) -> str:
-        """Where the pods of a foreign component are, "" for nowhere."""
+        """Namespace of the pods of another deployment's component, "" if there is none."""
         rows = [row for component in components for row in self.existing.get(component) or () if row.get("namespace")]
         daemon_sets = [row for row in rows if row.get("kind") == "DaemonSet"]
         return str((daemon_sets or rows or [{}])[0].get("namespace") or "")
 
     @property
     def pool_names(self) -> list[str]:
-        """Pools with GPUs: declared ones in their order, then found ones. Whoever says who brings a driver says that there are GPUs."""
+        """Pools with GPUs: declared ones in their order, then detected ones. A declared driver provider implies GPUs."""
         found = {one.pool for one in self.gpus}
         declared = [
             pool.name for pool in self.pools if pool.gpu is not None or pool.driver.provider or pool.name in found
@@ -102,7 +102,7 @@ class Fleet:
 
 
 def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fleet, list[Fault]]:
-    """declared: `hwaccel_pools`; facts: what node_info returned, nothing where no cluster was asked."""
+    """declared: `hwaccel_pools`; facts: the result of node_info, empty if no cluster was queried."""
     faults: list[Fault] = []
     pools: tuple[Pool, ...] = ()
     machines: dict[str, tuple[str, t.Any]] = {}
@@ -137,7 +137,7 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
 
 
 def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, tuple[str, t.Any]]]:
-    """`machines` of a pool says what its nodes run: read only where no cluster can be asked."""
+    """Classes from `machines` of a pool, which is only used if no cluster is queried."""
     if not isinstance(declared, (list, tuple)):
         return declared, {}
     plain, machines = [], {}
@@ -161,12 +161,12 @@ def _has_gpus(row: c.Mapping[str, t.Any]) -> bool:
 
 
 def _may_have_gpus(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> bool:
-    """NFD labels every node that it has seen with its kernel. The pool of nodes without GPUs is a declaration only where somebody wrote it."""
+    """Whether nodes may have GPUs: NFD labels every node with its kernel, and the pool of nodes without GPUs only counts if it is declared."""
     return not _has_gpus(row) and not row.get("nfd_kernel") and not (CPU in declared and row.get("pool") == CPU)
 
 
 def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass:
-    """All that no declaration holds is one pool: two would both be "outside of the others", and each bring its driver to the other's nodes."""
+    """Nodes outside of all declared pools are one pool. With two such pools, each would deploy its driver to the other's nodes."""
     pool = str(row.get("pool") or DEFAULT)
     return NodeClass(
         pool=pool if pool in declared else DEFAULT,
@@ -178,7 +178,7 @@ def _class(row: c.Mapping[str, t.Any], declared: c.Collection[str]) -> NodeClass
         host_driver=str(row.get("host_driver") or ""),
         assumed=bool(row.get("gpu_assumed")) and not row.get("gpu_present"),
         nodes=int(row.get("count") or 0),
-        labelled=str(row.get("nfd_kernel") or ""),
+        labeled=str(row.get("nfd_kernel") or ""),
     )
 
 
@@ -198,7 +198,7 @@ def _driver(row: c.Mapping[str, t.Any]) -> DriverInCluster:
 
 
 def declared_classes(pool: str, machines: t.Any, where: str, faults: list[Fault]) -> c.Iterator[NodeClass]:
-    """What `machines` of a pool says that its nodes run."""
+    """Operating systems and kernels in `machines` of a pool."""
     for number, machine in enumerate(machines if isinstance(machines, (list, tuple)) else [machines]):
         place = f"{where}[{number}]"
         if wrong := _MACHINE(machine, place):
@@ -230,10 +230,10 @@ def _kernel(value: t.Any, where: str) -> list[Fault]:
         return values.text(value, where)
     return [
         Fault(
-            f"{values.shown(value)} is no kernel",
+            f"{values.shown(value)} is not a kernel version",
             where,
             "without quotes YAML reads 6.10 as the number 6.1",
-            "write it in quotes, as uname -r has it",
+            "write it in quotes, in the format of uname -r",
         )
     ]
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The monitoring role's objects: exporters, what Prometheus has to know of them, rules and dashboards."""
+"""The monitoring role's objects: exporters, their scrape configuration, rules and dashboards."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ COUNTERS, RULES, PLAIN, DASHBOARD = (
     "hwaccel-gpu-dashboard",
 )
 OPERATOR, PLAIN_PROMETHEUS = "operator", "plain"
-#: A ClusterPolicy brings one of its own.
+#: A ClusterPolicy deploys its own exporter.
 _COMPONENT = Component(
     "monitoring",
     "DCGM exporter",
     ("cluster_policy", "dcgm_exporter"),
-    "each would watch the same GPUs, and rules would count them twice",
+    "both would monitor the same GPUs, and rules would count them twice",
 )
 _SWITCH = "dcgm-exporter"
 
@@ -75,7 +75,7 @@ def plan(
 
 
 def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
-    """As declared, else by the kinds that the cluster serves; OpenShift always does."""
+    """How Prometheus is configured: as declared, else by the kinds that the cluster serves, which OpenShift always does."""
     declared, served = text(settings.get("prometheus")), bool(fleet.found("prometheus_operator"))
     if declared and declared not in (OPERATOR, PLAIN_PROMETHEUS):
         next_step = f"choose one of {OPERATOR}, {PLAIN_PROMETHEUS}"
@@ -92,9 +92,9 @@ def _prometheus(fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) 
         if declared
         else "the cluster serves its kinds"
         if served
-        else "the distribution has it"
+        else "the distribution includes it"
         if found == OPERATOR
-        else "its operator is not there"
+        else "its operator is not installed"
     )
     made.notes.append(f"Prometheus by {found} ({why})")
     if fleet.distribution == "openshift":
@@ -108,7 +108,7 @@ def _exporter(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], 
     config, profiling = take(manifests, "ConfigMap", COUNTERS), bool(settings.get("profiling"))
     config["data"]["counters.csv"] = counters.csv(counters.exported(profiling=profiling))
     found = [take(manifests, "ServiceAccount", EXPORTER), config]
-    # DCGM knows no GPU that is part of the processor.
+    # DCGM does not support integrated GPUs.
     gpu = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")), integrated=False)
     none, counted = [pool for pool in fleet.pools if pool.driver.provider == "none"], _counted(fleet)
     terms = {"": placement.outside([*none, *(pool for pool in counted if pool not in none)])}
@@ -119,7 +119,7 @@ def _exporter(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], 
 
 
 def _counted(fleet: Fleet) -> list[Pool]:
-    """Pools of which the inventory says how many GPUs their nodes have, and which nodes they are."""
+    """Pools whose nodes and number of GPUs are declared in the inventory."""
     return [pool for pool in fleet.pools if pool.gpu is not None and pool.gpu.count and (pool.selector or pool.nodes)]
 
 
@@ -137,8 +137,8 @@ def _daemon_set(made: Manifest, pool: str, terms: c.Sequence[placement.Term], pr
 def _scraped(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], prometheus: str) -> list[Manifest]:
     service = take(manifests, "Service", EXPORTER)
     if prometheus == OPERATOR:
-        return [service, _labelled(take(manifests, "ServiceMonitor", EXPORTER), settings)]
-    # A Prometheus with the usual configuration for Services finds it by these, without the scrape configuration of the ConfigMap.
+        return [service, _labeled(take(manifests, "ServiceMonitor", EXPORTER), settings)]
+    # A Prometheus with the common configuration for Services discovers it by these annotations, without the scrape configuration of the ConfigMap.
     service["metadata"]["annotations"] = {"prometheus.io/scrape": "true", "prometheus.io/port": "9400"}
     return [service]
 
@@ -163,12 +163,12 @@ def _rules(
     made.faults += faults
     rules_due = bool(settings.get("rules", True))
     if prometheus == OPERATOR:
-        rule = _labelled(take(manifests, "PrometheusRule", RULES), settings)
+        rule = _labeled(take(manifests, "PrometheusRule", RULES), settings)
         rule["spec"]["groups"] = groups
         return [rule] if rules_due else []
     plain = take(manifests, "ConfigMap", PLAIN)
     parts = {"scrape_configs.yml": ours, "rules.yml": rules_due}
-    # JSON is YAML, and read by people elsewhere: docs/alerts.md.
+    # JSON is valid YAML. A readable form is in docs/alerts.md.
     plain["data"]["rules.yml"] = json.dumps({"groups": groups}, indent=2) + "\n"
     plain["data"] = {name: body for name, body in plain["data"].items() if parts[name]}
     return [plain] if plain["data"] else []
@@ -177,7 +177,7 @@ def _rules(
 def _dashboards(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any]) -> list[Manifest]:
     found = []
     for dashboard in dashboards.DASHBOARDS:
-        made = _labelled(take(manifests, "ConfigMap", DASHBOARD), settings, "dashboard_labels")
+        made = _labeled(take(manifests, "ConfigMap", DASHBOARD), settings, "dashboard_labels")
         made["metadata"]["name"] = f"{DASHBOARD}-{dashboard.name}"
         model = dashboards.model(dashboard, profiling=bool(settings.get("profiling")))
         made["data"] = {f"hwaccel-gpu-{dashboard.name}.json": json.dumps(model, indent=2) + "\n"}
@@ -185,7 +185,7 @@ def _dashboards(manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any]
     return found
 
 
-def _labelled(manifest: Manifest, settings: c.Mapping[str, t.Any], setting: str = "prometheus_labels") -> Manifest:
+def _labeled(manifest: Manifest, settings: c.Mapping[str, t.Any], setting: str = "prometheus_labels") -> Manifest:
     manifest["metadata"].setdefault("labels", {}).update(
         {str(key): str(value) for key, value in (settings.get(setting) or {}).items()}
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who makes the namespaces: somebody beforehand, or the first stage of a run that puts anything into one."""
+"""Namespaces: created in advance, or by the first stage of a run that needs them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def needed(
 ) -> list[Manifest]:
     """The Namespaces of these objects that are members of this set.
 
-    None are those that an earlier stage of the run brings (setting `namespaces_before`), or that are another's. One of somebody else is used as
-    it is, and a fault of the plan where its Pod Security level keeps our pods out.
+    It omits those that an earlier stage of the run creates (setting `namespaces_before`), and existing ones of others. These are used
+    unchanged, and are an error of the plan if their Pod Security level does not admit the pods.
     """
     there = {row["name"]: row for row in (facts or {}).get("namespaces") or ()}
     names = {one["metadata"]["namespace"] for one in objects if one["metadata"].get("namespace")}
@@ -42,18 +42,18 @@ def needed(
         if row is None or row["set"] == set_name:
             found.append(_namespace(name, level))
         elif not row["set"]:
-            made.notes.append(f"namespace {name} is used as it is, somebody else made it")
+            made.notes.append(f"namespace {name} exists and is used unchanged")
             made.faults += _level_faults(name, level, row["pod_security"])
     return found
 
 
 def _level_faults(name: str, level: str, enforced: str) -> list[Fault]:
-    """Pods of the restricted profile are admitted at each level, others at `privileged` only; without the label the cluster's default decides."""
+    """Pods of the restricted profile are admitted at each level, others only at `privileged`. Without the label, the cluster's default applies."""
     if level == RESTRICTED or enforced == PRIVILEGED:
         return []
     label, why = (
         f"{POD_SECURITY}enforce",
-        "node agents mount folders of the host, and the labels of a namespace that somebody else made are not ours to write",
+        "node agents mount folders of the host, and the role does not change labels of a namespace that it did not create",
     )
     next_step = f"kubectl label --overwrite namespace {name} {label}={PRIVILEGED}"
     return [
@@ -72,7 +72,7 @@ def _namespace(name: str, level: str) -> Manifest:
 
 
 def _level(name: str, objects: c.Iterable[Manifest]) -> str:
-    """Node agents mount folders of the host or run privileged; controllers touch no host."""
+    """Whether pods mount folders of the host or run privileged, as node agents do."""
     templates = [pod_template(one) for one in objects if one["metadata"].get("namespace") == name]
     return PRIVILEGED if any(_touches_host(template) for template in templates if template) else RESTRICTED
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admission policies that hold node agents to what is of their own node, as far as a Kubernetes version can enforce them."""
+"""Admission policies that restrict node agents to their own node, as far as a Kubernetes version can enforce them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
 
 #: admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy, https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 _POLICIES_FROM = (1, 30)
-#: ServiceAccountTokenPodNodeInfo: beta and on from 1.30, stable and locked from 1.32, so that before a cluster may have switched it off
+#: ServiceAccountTokenPodNodeInfo: beta and enabled since 1.30, stable and locked since 1.32, so that a cluster may have disabled it before
 #: (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/).
 _NODE_NAMED_FROM = (1, 32)
-#: How the policies write the node that a token names, "" where it names none.
+#: Expression of the policies for the node in a token, "" if there is none.
 _NODE = "variables.node"
 _GROUP = "admissionregistration.k8s.io/"
 
 
 def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str, made: StagePlan) -> list[Manifest]:
-    """The manifests without what this version cannot enforce; notes of the plan tell what then is not enforced.
+    """The manifests without policies that this version cannot enforce. Notes of the plan report what is not enforced.
 
-    agent: whom the policies hold, for people.
+    agent: name of the restricted agent, for messages.
     """
     found = list(manifests)
     if not any(one["apiVersion"].startswith(_GROUP) for one in found) or version >= _NODE_NAMED_FROM:
@@ -31,17 +31,17 @@ def fitted(manifests: c.Iterable[Manifest], version: tuple[int, int], agent: str
     release = ".".join(map(str, version))
     if version < _POLICIES_FROM:
         made.notes.append(
-            f"Kubernetes {release} has no admission policies: {agent} may write about every node, with a token stolen from one of them as well"
+            f"Kubernetes {release} has no admission policies: {agent} may write data of every node, and so may a stolen token"
         )
         return [one for one in found if not one["apiVersion"].startswith(_GROUP)]
     made.notes.append(
-        f"Kubernetes {release}: {agent} is held to its own node only where the API server's tokens name the node (by default they do)"
+        f"Kubernetes {release}: {agent} is only restricted to its own node if the API server's tokens name the node (the default)"
     )
     return [_lenient(one) if one["kind"] == "ValidatingAdmissionPolicy" else one for one in found]
 
 
 def _lenient(policy: Manifest) -> Manifest:
-    """Where a token does not name its node, any node is accepted."""
+    """If a token does not name its node, any node is accepted."""
     policy = copy.deepcopy(policy)
     for rule in policy["spec"]["validations"]:
         if _NODE in rule["expression"]:

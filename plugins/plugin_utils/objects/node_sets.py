@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Terms of node affinities as sets of nodes: what two have in common, and what is left of one without the other.
+"""Terms of node affinities as sets of nodes, with intersection and difference.
 
-Exact, because a term speaks of each label apart: it holds for some node exactly if it leaves each label a value, or its absence.
+This is exact, because a term restricts each label separately: it matches some node exactly if each label can have a value or be absent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 @dataclasses.dataclass(frozen=True)
 class _Values:
-    """What one label may be: one of `named`, or with `others` anything but these. absent: it may be missing too."""
+    """Allowed values of one label: one of `named`, or with `others` anything except these. absent: the label may be missing."""
 
     named: frozenset[str]
     others: bool
@@ -46,7 +46,7 @@ class _Values:
 
 
 def read(affinity: t.Any) -> list[Term]:
-    """Terms of a live object's `nodeAffinity`; none stated is one that takes every node. What this collection never writes (Gt, Lt, fields) is left out."""
+    """Terms of a live object's `nodeAffinity`, or one that matches every node if there are none. Gt, Lt and fields, which are never written, are ignored."""
     required = _map(_map(affinity).get("requiredDuringSchedulingIgnoredDuringExecution"))
     stated = [_map(term).get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]
     return [
@@ -60,12 +60,12 @@ def read(affinity: t.Any) -> list[Term]:
 
 
 def common(one: c.Iterable[Term], other: c.Sequence[Term]) -> list[Term]:
-    """Terms for the nodes that both take; none where there can be no such node."""
+    """Terms for the nodes that both match; none if there can be no such node."""
     return _distinct(_joined(left + right) for left in one for right in other)
 
 
 def without(one: c.Iterable[Term], taken: c.Iterable[Term]) -> list[Term]:
-    """Terms for the nodes of one that the other does not take; as they are written where it takes none."""
+    """Terms for the nodes of the first that the second does not match; unchanged if it matches none of them."""
     left = list(one)
     for term in taken:
         if any(_joined(each + term) is not None for each in left):
@@ -74,19 +74,19 @@ def without(one: c.Iterable[Term], taken: c.Iterable[Term]) -> list[Term]:
 
 
 def covers(one: c.Sequence[Term], other: c.Iterable[Term]) -> bool:
-    """Whether one takes every node that the other takes."""
+    """Whether the first matches every node that the second matches."""
     return all(_joined(term) is None for term in without(other, one))
 
 
 def _cut(term: Term, taken: Term) -> list[Term | None]:
-    """The term without the nodes of another one, in pieces."""
+    """The term without the nodes of another one, as several terms."""
     if _joined(term + taken) is None:
         return [term]
     return [_joined((*term, placement.negated(requirement))) for requirement in taken]
 
 
 def _joined(term: Term) -> Term | None:
-    """One statement a label, in a fixed order; None for what holds nowhere."""
+    """One requirement for each label, in a fixed order; None if no node can match."""
     labels: dict[str, _Values] = {}
     for requirement in term:
         key, stated = requirement["key"], _values(requirement)
@@ -104,7 +104,7 @@ def _values(requirement: Requirement) -> _Values:
 
 
 def _distinct(terms: c.Iterable[Term | None]) -> list[Term]:
-    """Without those whose nodes another one takes anyway."""
+    """Without terms whose nodes another one matches as well."""
     kept: list[Term] = []
     for term in terms:
         if term is None or any(_holds_all(other, term) for other in kept):

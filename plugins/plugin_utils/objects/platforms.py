@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs between Kubernetes distributions and container runtimes, as data."""
+"""Differences between Kubernetes distributions and container runtimes, as data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import F
 
 @dataclasses.dataclass(frozen=True)
 class Platform:
-    """socket: of containerd; brings_runtime_class: it has a RuntimeClass `nvidia` of its own; scc: pods need SecurityContextConstraints.
+    """socket: of containerd; brings_runtime_class: it has its own RuntimeClass `nvidia`; scc: pods need SecurityContextConstraints.
 
     builds: driver containers can build modules on its nodes.
     """
@@ -30,7 +30,7 @@ class Platform:
     builds: bool = True
 
 
-#: The oldest Kubernetes, major and minor, that plans are made for.
+#: The oldest supported version of Kubernetes, major and minor.
 OLDEST = (1, 29)
 _KUBERNETES = Platform()
 _RANCHER = Platform(socket="/run/k3s/containerd/containerd.sock", brings_runtime_class=True)
@@ -47,13 +47,13 @@ RUNTIMES: dict[str, tuple[str, str, str, str]] = {
     "containerd": ("/etc/containerd", "config.toml", "/etc/containerd/conf.d", "99-nvidia.toml"),
     "cri-o": ("/etc/crio", "config.toml", "/etc/crio/crio.conf.d", "99-nvidia.conf"),
 }
-#: SecurityContextConstraints of every OpenShift since 4.11, beside restricted-v2, under which whoever is authenticated may run pods.
+#: SecurityContextConstraints of every OpenShift since 4.11, in addition to restricted-v2, which every authenticated user may use.
 PRIVILEGED, NONROOT = "privileged", "nonroot-v2"
 _CONTAINERD_ONLY = ("CONTAINERD_RUNTIME_CLASS", "CONTAINERD_CONFIG", "CONTAINERD_SOCKET", "RUNTIME_SOCKET")
 
-#: How containerd is restarted where it is a unit of the host. By itself the toolkit asks its socket for the process to signal, often before the kernel
-#: tells one, and then signals itself (v1.20, SignalContainerd: SO_PASSCRED is set once it is connected, and pid 0 is the caller's own group): it ends,
-#: takes back what it has configured, and the kubelet puts it off for longer each time.
+#: How containerd is restarted if it is a unit of the host. By default the toolkit gets the pid of containerd from its socket, often before the kernel
+#: sets it, and then signals itself (v1.20, SignalContainerd: SO_PASSCRED is set after connecting, and pid 0 is the caller's own group). It ends,
+#: reverts its configuration, and the kubelet restarts it with increasing back-off.
 _BY_SYSTEMD = {"RUNTIME_RESTART_MODE": "systemd"}
 
 
@@ -65,10 +65,10 @@ def of(distribution: str) -> Platform:
 
 
 def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str = "", config: str = "") -> None:
-    """Make a toolkit DaemonSet write this runtime's configuration. socket and config: of containerd, where they are not at the usual places.
+    """Makes a toolkit DaemonSet write this runtime's configuration. socket and config: of containerd, if not at the default paths.
 
-    As NVIDIA's operator does it (transformRuntimeConfigAndSocketMounts in gpu-operator v26.7.0): the file's folder is mounted, and the toolkit is
-    given the file's place in its container.
+    This follows NVIDIA's operator (transformRuntimeConfigAndSocketMounts in gpu-operator v26.7.0): the file's folder is mounted, and the toolkit is
+    given the file's path in its container.
     """
     spec = toolkit["spec"]["template"]["spec"]
     main = spec["containers"][0]
@@ -105,7 +105,7 @@ def set_runtime(toolkit: Manifest, runtime: str, platform: Platform, socket: str
 
 
 def extra_objects(platform: Platform, manifests: c.Iterable[Manifest]) -> list[Manifest]:
-    """On OpenShift: leave to use a SecurityContextConstraints, for each ServiceAccount that runs pods, in the pods' namespace."""
+    """On OpenShift: permission to use a SecurityContextConstraints, for each ServiceAccount of pods, in their namespace."""
     if not platform.scc:
         return []
     needed: dict[tuple[str, str], bool] = {}
@@ -146,33 +146,34 @@ def scc_rights(namespace: str, account: str, scc: str) -> list[Manifest]:
 
 
 def build_faults(distribution: str, pools: c.Collection[str]) -> list[Fault]:
-    """Kernel headers of RHCOS are in no package repository, only in the Driver Toolkit's image, from which NVIDIA's operator runs a sidecar."""
+    """An error for builds on RHCOS. Its kernel headers are only in the Driver Toolkit's image, from which NVIDIA's operator runs a sidecar."""
     if of(distribution).builds or not pools:
         return []
-    why = "a driver is built there inside the Driver Toolkit's image, and this collection has no such sidecar yet"
-    next_step = "set driver_source: precompiled and name your images in driver_precompiled_images, or let NVIDIA's GPU Operator bring the driver"
+    why = "drivers are built there in the Driver Toolkit's image, which this collection does not support yet"
+    next_step = "set driver_source: precompiled and add your images to driver_precompiled_images, or let NVIDIA's GPU Operator deploy the driver"
     return [Fault(f"drivers cannot be built on {distribution}", f"pools {', '.join(sorted(pools))}", why, next_step)]
 
 
 def system_faults(pools: c.Mapping[str, c.Collection[str]]) -> list[Fault]:
-    """pools: by name the ids of their nodes' operating systems, of those that are to get a toolkit of ours.
+    """pools: by name the ids of their nodes' operating systems, for pools that need this collection's toolkit.
 
     Talos: siderolabs/extensions 26822f5c95ab (2026-08-20), nvidia-gpu/nvidia-container-toolkit: driver and runtime are system extensions, and the
-    handler `nvidia` of containerd is a file of theirs in /etc/cri/conf.d. Its /etc is read-only, and there is no systemd that would restart containerd.
+    handler `nvidia` of containerd is configured by their file in /etc/cri/conf.d. /etc is read-only, and there is no systemd to restart containerd.
     """
     found = sorted(name for name, systems in pools.items() if _TALOS in systems)
     if not found:
         return []
-    why = "drivers and NVIDIA's runtime come as system extensions there; its /etc is read-only, and a toolkit's container cannot configure containerd"
+    why = "drivers and NVIDIA's runtime are system extensions there; /etc is read-only, so a toolkit container cannot configure containerd"
     next_step = (
-        "set the provider none for these pools (driver: {provider: none}), give the machines the extensions nvidia-open-gpu-kernel-modules and "
-        "nvidia-container-toolkit (-lts or -production), and bring NVIDIA's device plugin with the RuntimeClass nvidia yourself (docs/drivers.md)"
+        "set provider none for these pools (driver: {provider: none}), install the extensions nvidia-open-gpu-kernel-modules and "
+        "nvidia-container-toolkit (-lts or -production) on the machines, and deploy NVIDIA's device plugin with the RuntimeClass nvidia "
+        "yourself (docs/drivers.md)"
     )
     return [Fault("Talos is not supported", f"pools {', '.join(found)}", why, next_step)]
 
 
 def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
-    """The fleet on the platform that is declared, where no cluster was asked; what a cluster says of itself stays."""
+    """The fleet with the declared platform if no cluster was queried. A cluster's own platform is not changed."""
     if fleet.observed:
         return fleet
     distribution, version = (
@@ -183,7 +184,7 @@ def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
 
 
 def identity_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Fault]:
-    """The cluster is not the one that the inventory means, not of the platform that it names, or too old."""
+    """Errors if the cluster is not the one in the inventory, has another platform, or is too old."""
     return [*_uid_faults(fleet, settings), *_platform_faults(fleet, settings), *_age_faults(fleet)]
 
 
@@ -195,7 +196,7 @@ def _age_faults(fleet: Fleet) -> list[Fault]:
         Fault(
             f"Kubernetes {observed} is too old",
             "",
-            f"the objects are made for {oldest} and newer",
+            f"the minimum version is {oldest}",
             "upgrade the cluster first",
         )
     ]
@@ -247,6 +248,6 @@ def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Faul
 
 
 def _declared_version(settings: c.Mapping[str, t.Any]) -> tuple[int, int] | None:
-    """Major and minor; None where nothing that can be read is declared."""
+    """Major and minor; None without a valid declaration."""
     found = re.fullmatch(r"v?1\.(\d{2,})([.+-].*)?", text(settings.get("kubernetes_version")))
     return (1, int(found[1])) if found else None

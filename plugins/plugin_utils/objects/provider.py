@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who brings a component that a cluster has once: this collection, or what is there."""
+"""The provider of a component that a cluster has once: this collection, or an existing deployment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROVIDERS = ("hwaccel", "existing")
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """role: the prefix of its variables; name: what people call it; found_as: where node_info lists another's; clash: why there cannot be two."""
+    """role: the prefix of its variables; name: for messages; found_as: keys of node_info that list other deployments; clash: why there cannot be two."""
 
     role: str
     name: str
@@ -27,7 +27,7 @@ class Component:
 
 
 def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:
-    """As declared, else by what is there. The reason becomes a note of the plan, a declaration that cannot hold a fault of it."""
+    """The declared provider, else the detected one. The plan gets a note with the reason, or an error if the declaration contradicts the cluster."""
     declared, foreign = text(settings.get("provider")), fleet.found(*component.found_as)
     if declared and declared not in PROVIDERS:
         made.faults.append(
@@ -38,6 +38,6 @@ def provider_of(component: Component, fleet: Fleet, settings: c.Mapping[str, t.A
         next_step = f"set {component.role}_provider: existing, or remove the other one first"
         made.faults.append(Fault(f"another {component.name} is in the cluster", foreign[0], component.clash, next_step))
     found = declared or ("existing" if foreign else "hwaccel")
-    why = "declared" if declared else f"found {foreign[0]}" if foreign else "no other is there"
+    why = "declared" if declared else f"detected {foreign[0]}" if foreign else "no other was detected"
     made.notes.append(f"{component.role.replace('_', ' ')} by {found} ({why})")
     return found

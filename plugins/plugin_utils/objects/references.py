@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ConfigMaps and Secrets that pods ask for and that this collection does not make."""
+"""ConfigMaps and Secrets that pods reference and that this collection does not create."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _PULL, _BUILD = "hwaccel_image_pull_secrets", "driver_build"
 
 
 def missing(objects: c.Sequence[Manifest], facts: c.Mapping[str, t.Any] | None) -> list[Fault]:
-    """A fault for each that its namespace lacks. Of a namespace that is not there, or may not be read, nothing is known."""
+    """An error for each one that its namespace lacks. Namespaces that do not exist or may not be read are skipped."""
     ours = {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects}
     there = {row["name"]: row for row in (facts or {}).get("namespaces") or ()}
     faults = []
     for kind, namespace, name, variable in sorted({found for one in objects for found in _references(one)}):
         known = there.get(namespace, {}).get(_FOUND_AS[kind])
         if known is not None and name not in known and (kind, namespace, name) not in ours:
-            why = "pods that ask for it would wait for it"
+            why = "pods that reference it cannot start without it"
             faults.append(
                 Fault(
-                    f"{kind} {namespace}/{name} is not there",
+                    f"{kind} {namespace}/{name} does not exist",
                     variable,
                     why,
-                    f"make it in that namespace, or correct its name in {variable}",
+                    f"create it in that namespace, or correct its name in {variable}",
                 )
             )
     return faults

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pods that compute on a node, and what a platform wants before it admits them."""
+"""The pods of the validation, and objects that a platform needs to admit them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACCOUNT = "gpu-validation"
 
 
 def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Manifest:
-    """The role's pod with its labels, and its image from where images come from. What the settings name beyond that is another than the manifest's."""
+    """The role's pod with its labels and the image from the configured source. Other settings replace values of the manifest."""
     made = take(manifests, "Pod", "gpu-validation")
     made["metadata"]["name"] = settings.get("name") or made["metadata"]["name"]
     container = made["spec"]["containers"][0]
@@ -32,7 +32,7 @@ def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Man
     container["args"] = [settings["script"]] if settings.get("script") else container["args"]
     if settings.get("service_account"):
         made["spec"]["serviceAccountName"] = settings["service_account"]
-    # As the template of a workload: that is what labels and image sources are laid over.
+    # The pod is wrapped as the template of a workload, in which labels and image sources are set.
     carrier = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -45,13 +45,13 @@ def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Man
 def plan(
     manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
 ) -> dict[str, t.Any]:
-    """Objects of the set `gpu-validation`, and `service_account`: the name that its pods run under, "" for the namespace's own.
+    """Objects of the set `gpu-validation`, and `service_account`: the name of its pods' account, "" for the namespace's default.
 
-    OpenShift admits a pod of a user of its own choice only where its ServiceAccount may use a SecurityContextConstraints that says so; elsewhere
-    a pod that asks nothing of the API server needs no account. With provider `existing` somebody else has made the account.
+    OpenShift admits a pod that sets its user only if its ServiceAccount may use a matching SecurityContextConstraints. On other platforms
+    a pod that does not use the API needs no account. With provider `existing` the account must exist.
     """
     observed = text(((facts or {}).get("platform") or {}).get("distribution"))
-    # The platform is all that is asked for here: a cluster too old is reported by the roles that bring something for its version.
+    # Only the platform is checked here. A cluster that is too old is reported by the roles whose objects depend on its version.
     fleet = platforms.as_declared(Fleet((), (), bool(observed), distribution=observed or "kubernetes"), settings)
     made = StagePlan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
     provider = text(settings.get("provider")) or "hwaccel"
@@ -61,7 +61,7 @@ def plan(
         bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
         made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
         made.notes.append(
-            f"validation pods run as ServiceAccount {ACCOUNT}, which may use the SecurityContextConstraints {platforms.NONROOT}"
+            f"validation pods run as ServiceAccount {ACCOUNT}, which may use SecurityContextConstraints {platforms.NONROOT}"
         )
     made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
     return made.as_dict(provider) | {"service_account": ACCOUNT if needed else ""}

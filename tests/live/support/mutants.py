@@ -32,7 +32,7 @@ AGENTS, CONTROLLERS = "hwaccel-gpu", "hwaccel-gpu-system"
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 #: Delays of a real node, shortened to this part.
 TIME_SCALE = 0.01
-#: Seconds after which a node that still waits has failed. Unmutated, a stage passes in two to five.
+#: Seconds after which a node that is still waiting has failed. Unmutated, a stage passes in two to five.
 PATIENCE = 14
 #: And where others use the machine as well: for what passes, and for what has not come to its cause by then.
 LONG_PATIENCE = 120

@@ -101,14 +101,14 @@ def outcome(policy: str, write: c.Callable[[], t.Any]) -> str:
 def writes(client: Client, found: dict[str, t.Any], node: str) -> dict[str, c.Callable[[], t.Any]]:
     """Each way to write about a node, found being the NodeFeature of it."""
     name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
-    labelled = {
+    labeled = {
         "apiVersion": found["apiVersion"],
         "kind": found["kind"],
         "spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}},
     }
 
     def made(**metadata: t.Any) -> dict[str, t.Any]:
-        return labelled | {"metadata": {"namespace": namespace, "labels": {NODE_NAME: node}} | metadata}
+        return labeled | {"metadata": {"namespace": namespace, "labels": {NODE_NAME: node}} | metadata}
 
     def collection() -> None:
         body = json.dumps({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}).encode()
@@ -127,7 +127,7 @@ def writes(client: Client, found: dict[str, t.Any], node: str) -> dict[str, c.Ca
             FEATURES, name, namespace, {"spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}}}, dry_run=True
         ),
         "apply": lambda: client.apply(made(name=name), FEATURES, field_manager="thief", force=True, dry_run=True),
-        "replace": lambda: client.replace(found | {"spec": labelled["spec"]}, FEATURES, dry_run=True),
+        "replace": lambda: client.replace(found | {"spec": labeled["spec"]}, FEATURES, dry_run=True),
         "delete": lambda: client.delete(FEATURES, name, namespace, dry_run=True),
         "delete a collection": collection,
         "create": lambda: client.create(made(name="another"), FEATURES, dry_run=True),

@@ -303,7 +303,7 @@ class Builder:
             raise HwaccelError(
                 what,
                 str(log),
-                f"the end of its output says\n{tail}\n",
+                f"its output ends with\n{tail}\n",
                 "mend what it says, and run again: parts that are done are kept",
             )
         write_manifest(made, part.programs)

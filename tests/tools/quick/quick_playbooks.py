@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a playbook does again and again, done once. For sitecustomize.py, which says why.
 
-Code of templates and plugins is kept by all that it follows from: of templates only where ansible-core lets Jinja fold no constants (2.19 and newer), so
+Code of templates and plugins is kept by all that it follows from: of templates only where ansible-core lets Jinja fold no constants (2.19), so
 that nothing which a filter has answered is part of it.
 """
 

@@ -88,9 +88,7 @@ def test_whoever_comes_with_it_is_told_to_renew_it(fake: Fake) -> None:
                 )
             )
         ).server_version()
-    assert "who we are: Unauthorized; our client certificate has expired, at 2025-11-22T00:00:00+00:00" in str(
-        caught.value
-    )
+    assert "credentials: Unauthorized; the client certificate expired at 2025-11-22T00:00:00+00:00" in str(caught.value)
     assert str(caught.value).endswith("Next: renew the client certificate of kubeconfig /x")
 
 

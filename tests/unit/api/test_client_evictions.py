@@ -76,7 +76,8 @@ def test_a_server_that_is_overloaded_is_asked_again(fake: Fake, client: Client, 
 def test_two_budgets_for_one_pod_are_told_once_with_what_to_do(fake: Fake, client: Client) -> None:
     fake.answers = [status(500, TWO)]
     with pytest.raises(
-        e.Invalid, match=r"more than one PodDisruptionBudget.*let one PodDisruptionBudget alone select the pod"
+        e.Invalid,
+        match=r"more than one PodDisruptionBudget.*make sure that only one PodDisruptionBudget selects the pod",
     ):
         evict(client)
     assert len(fake.seen) == 1

@@ -249,9 +249,9 @@ def test_no_cluster_at_all_says_what_was_looked_for(home: pathlib.Path) -> None:
 
 
 BROKEN = [
-    ("text: [planted-secret\n  x", "no valid YAML"),
-    ("- planted-secret\n- b\n", "no mapping"),
-    ("\n\n", "no mapping"),
+    ("text: [planted-secret\n  x", "not valid YAML"),
+    ("- planted-secret\n- b\n", "not a mapping"),
+    ("\n\n", "not a mapping"),
     (config(clusters="planted-secret"), "clusters of the kubeconfig is malformed"),
     (config(users=[{"name": "u1", "user": ["planted-secret"]}]), "users of the kubeconfig is malformed"),
     (config(users=[]), "has no user named 'u1'"),
@@ -260,13 +260,13 @@ BROKEN = [
     (config(**{"current-context": "three"}), "has no context named 'three' .*it has: one, two"),
     (
         config(users=[{"name": "u1", "user": {"client-key-data": "planted-secret%%"}}]),
-        "client-key-data of the kubeconfig is no base64",
+        "client-key-data of the kubeconfig is not a base64",
     ),
     (
         config(users=[{"name": "u1", "user": {"client-certificate": "/nowhere/planted"}}]),
         "client-certificate .* cannot be read .*No such file",
     ),
-    (config(clusters=[{"name": "c1", "cluster": {"server": "ftp://x"}}]), "no URL of an API server"),
+    (config(clusters=[{"name": "c1", "cluster": {"server": "ftp://x"}}]), "not the URL of an API server"),
 ]
 
 

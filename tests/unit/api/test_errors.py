@@ -19,7 +19,7 @@ CASES = [
     (
         status(401, "Unauthorized", "Unauthorized"),
         e.Unauthorized,
-        "the server does not know who we are",
+        "the server does not accept the credentials",
         "of the test is for this cluster",
     ),
     (
@@ -30,7 +30,7 @@ CASES = [
         ),
         e.Forbidden,
         'User "joe" cannot patch',
-        "let joe patch daemonsets.apps in namespace n, with a Role",
+        "allow joe to patch daemonsets.apps in namespace n, with a Role",
     ),
     (
         status(403, 'pods "p" is forbidden: violates PodSecurity "restricted:latest": privileged', "Forbidden"),
@@ -84,7 +84,7 @@ CASES = [
         ),
         e.WebhookDenied,
         "no endpoints",
-        "behind the webhook w.example.com run",
+        "behind the webhook w.example.com are running",
     ),
     (
         status(

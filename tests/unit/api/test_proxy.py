@@ -46,7 +46,7 @@ def test_a_proxy_that_refuses_is_named(secure: Fake, pki: Pki) -> None:
     try:
         found = Credentials(secure.host, ca=pki.ca.read_text(), proxy=f"http://user:planted@127.0.0.1:{refusing.port}")
         with pytest.raises(
-            e.Unreachable, match=f"the proxy http://127.0.0.1:{refusing.port} does not let us through"
+            e.Unreachable, match=f"the proxy http://127.0.0.1:{refusing.port} refuses the connection"
         ) as caught:
             Client(Transport(found, sleep=lambda seconds: None)).server_version()
     finally:

@@ -84,7 +84,7 @@ def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -
             "Forbidden",
         )
     ]
-    with pytest.raises(e.Forbidden, match=r"let u watch nodes \(cluster-wide\)"):
+    with pytest.raises(e.Forbidden, match=r"allow u to watch nodes \(cluster-wide\)"):
         list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
     assert len(fake.seen) == 1
 

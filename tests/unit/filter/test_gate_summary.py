@@ -56,7 +56,7 @@ def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once
             "pool": "training",
             "state": "held",
             "link": link,
-            "reason": "its label keeps it away",
+            "reason": "its label excludes the node",
             "next_step": "",
         }
 
@@ -67,4 +67,4 @@ def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once
         "held": [row("b", "driver")],
     }
     summary = gate_summary([driver, {"gate": "exporters", "held": [row("a", "driver"), row("b", "exporter")]}])
-    assert summary["held"] == ["b (pool training) held at gate driver, driver: its label keeps it away"]
+    assert summary["held"] == ["b (pool training) held at gate driver, driver: its label excludes the node"]

@@ -82,5 +82,5 @@ def test_machines_need_not_name_the_only_cluster() -> None:
 
 
 def test_a_role_that_takes_nothing_of_an_inventory_is_refused() -> None:
-    with pytest.raises(AnsibleFilterError, match=r"knows no role 'driver': give one of dns_pxe, load_balancer"):
+    with pytest.raises(AnsibleFilterError, match=r"does not support role 'driver': set one of dns_pxe, load_balancer"):
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")

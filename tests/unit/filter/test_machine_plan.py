@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machi
     ],
 )
 def test_an_unknown_role_is_refused_with_those_that_are_known(call: t.Callable[[], t.Any], known: str) -> None:
-    with pytest.raises(AnsibleFilterError, match=rf"knows no role .*: give one of {known}$"):
+    with pytest.raises(AnsibleFilterError, match=rf"does not support role .*: set one of {known}$"):
         call()
 
 

@@ -110,7 +110,7 @@ def test_registry_and_pull_secrets_reach_every_pod(role: str) -> None:
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
     plan = run(role, stack.fleet(), cluster_uid="u-2")
-    assert [fault["what"] for fault in plan["faults"]] == ["this is another cluster than the inventory means"]
+    assert [fault["what"] for fault in plan["faults"]] == ["this is not the cluster in the inventory"]
     assert not run(role, stack.fleet(), cluster_uid="u-1")["faults"]
 
 
@@ -199,7 +199,7 @@ def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_a_manifest_that_is_none_is_told(role: str) -> None:
-    with pytest.raises(AnsibleFilterError, match=r"hwaccel\.gpu\.stage_objects cannot read .* no YAML"):
+    with pytest.raises(AnsibleFilterError, match=r"hwaccel\.gpu\.stage_objects cannot read .* not valid YAML"):
         stage_objects(["a: [1"], role, stack.settings(role), None)
 
 
@@ -217,12 +217,12 @@ def test_a_manifest_that_is_none_is_told(role: str) -> None:
         (
             "device_plugin",
             "device_plugin",
-            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource",
+            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet accepts only one for a resource",
         ),
         (
             "device_plugin",
             "cluster_policy",
-            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet takes one for a resource",
+            "another device plugin is in the cluster (DaemonSet theirs/its): the kubelet accepts only one for a resource",
         ),
     ],
 )
@@ -232,8 +232,8 @@ def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash
         stack.fleet(),
         stack.fleet(existing={found_as: [{"kind": "DaemonSet", "namespace": "theirs", "name": "its"}]}),
     )
-    assert run(role, free)["notes"][0] == f"{name} by hwaccel (no other is there)"
-    assert run(role, taken)["notes"][0] == f"{name} by existing (found DaemonSet theirs/its)"
+    assert run(role, free)["notes"][0] == f"{name} by hwaccel (no other was detected)"
+    assert run(role, taken)["notes"][0] == f"{name} by existing (detected DaemonSet theirs/its)"
     assert run(role, free, provider="existing")["notes"][0] == f"{name} by existing (declared)"
     refused = run(role, taken, provider="hwaccel")["faults"]
     assert [fault["text"] for fault in refused] == [

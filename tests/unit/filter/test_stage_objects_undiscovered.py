@@ -27,7 +27,7 @@ def unseen(pool: str = "cpu", runtime: str = "containerd", count: int = 2) -> di
     return stack.node_class(pool, gpu_present=False, nfd_kernel="", runtime=runtime, count=count)
 
 
-def labelled(pool: str = "cpu", runtime: str = "containerd", *, gpu: bool = False) -> dict[str, t.Any]:
+def labeled(pool: str = "cpu", runtime: str = "containerd", *, gpu: bool = False) -> dict[str, t.Any]:
     """Nodes that NFD has seen."""
     return stack.node_class(pool, gpu_present=gpu, nfd_kernel=KERNEL, runtime=runtime)
 
@@ -65,7 +65,7 @@ def test_what_is_declared_does_not_hide_what_is_not() -> None:
 @pytest.mark.parametrize(
     ("fleet", "settings"),
     [
-        ([stack.node_class(nfd_kernel=KERNEL), labelled()], {}),
+        ([stack.node_class(nfd_kernel=KERNEL), labeled()], {}),
         ([stack.node_class(), unseen()], {"pools": [TRAINING, {"name": "cpu", "selector": "!pool"}]}),
         ([stack.node_class(), unseen()], {"provider": "host"}),
         (
@@ -83,22 +83,22 @@ def test_nothing_is_unknown_where_no_driver_of_ours_can_come(
 
 def test_a_fleet_without_nodes_or_gpus_has_unknown_drivers() -> None:
     assert run("driver", stack.fleet())["unknown"] == [
-        "driver DaemonSets: no node with a GPU is known until feature_discovery"
+        "driver DaemonSets: nodes with GPUs are only known after feature_discovery"
     ]
-    assert run("driver", stack.fleet(labelled()))["unknown"] == [
-        "driver DaemonSets: no node with a GPU is known until feature_discovery"
+    assert run("driver", stack.fleet(labeled()))["unknown"] == [
+        "driver DaemonSets: nodes with GPUs are only known after feature_discovery"
     ]
 
 
 def test_the_driver_of_a_declared_pool_without_nodes_is_unknown() -> None:
     plan = run("driver", stack.fleet(stack.node_class()), pools=[TRAINING, INFERENCE])
-    assert plan["unknown"] == ["pool inference: its driver DaemonSet, until a node of it with a GPU is known"]
+    assert plan["unknown"] == ["pool inference: its driver DaemonSet, until one of its nodes with a GPU is known"]
 
 
 @pytest.mark.parametrize(
     ("pools", "classes", "unknown"),
     [
-        ([], [unseen()], ["which nodes have GPUs, until feature_discovery: no pool declares any"]),
+        ([], [unseen()], ["which nodes have GPUs, until feature_discovery has run: no pool declares any"]),
         ([TRAINING], [unseen()], []),
         ([], [stack.node_class()], []),
     ],
@@ -115,7 +115,7 @@ def test_the_toolkit_is_for_the_runtime_of_the_nodes_whether_they_turn_out_to_ha
     runtime: str, gpu: bool
 ) -> None:
     before = run("driver", stack.fleet(unseen("inference", runtime)), pools=[bare(INFERENCE)])
-    after = run("driver", stack.fleet(labelled("inference", runtime, gpu=gpu)), pools=[bare(INFERENCE)])
+    after = run("driver", stack.fleet(labeled("inference", runtime, gpu=gpu)), pools=[bare(INFERENCE)])
     assert daemon_sets(before, TOOLKIT) == daemon_sets(after, TOOLKIT)
     assert toolkits(before) == {TOOLKIT: {"cri-o": "crio"}.get(runtime, runtime)}
     assert not [one for one in before["unknown"] if "toolkit" in one]
@@ -126,12 +126,12 @@ def test_of_several_runtimes_nobody_knows_which_until_gpus_are_seen() -> None:
     before = run("driver", stack.fleet(unseen("training"), unseen("inference", "cri-o")), pools=pools)
     assert toolkits(before) == {}
     assert [one for one in before["unknown"] if "toolkit" in one] == [
-        "container toolkits, until feature_discovery has seen the nodes of inference, training: nodes with containerd and with cri-o may have GPUs, "
-        "and one pool can have one container runtime",
+        "container toolkits, until feature_discovery has labeled the nodes of inference, training: nodes with containerd and with cri-o may have GPUs, "
+        "and a pool can only have one container runtime",
     ]
-    after = run("driver", stack.fleet(labelled("training", gpu=True), labelled("inference", "cri-o")), pools=pools)
+    after = run("driver", stack.fleet(labeled("training", gpu=True), labeled("inference", "cri-o")), pools=pools)
     assert (toolkits(after), after["unknown"]) == ({TOOLKIT: "containerd"}, [])
-    none = run("driver", stack.fleet(labelled("training"), labelled("inference", "cri-o")), pools=pools)
+    none = run("driver", stack.fleet(labeled("training"), labeled("inference", "cri-o")), pools=pools)
     assert (toolkits(none), [one for one in none["unknown"] if "toolkit" in one]) == ({}, [])
 
 
@@ -154,13 +154,13 @@ def test_of_two_toolkits_each_may_get_more_pools() -> None:
     assert not run("driver", stack.fleet(*both, unseen("training")), pools=[TRAINING, INFERENCE])["unknown"][1:]
     plan = run("driver", stack.fleet(*both, unseen()), pools=[TRAINING, INFERENCE])
     assert any(
-        one.startswith("container toolkits, until feature_discovery has seen the nodes of default")
+        one.startswith("container toolkits, until feature_discovery has labeled the nodes of default")
         for one in plan["unknown"]
     )
 
 
 def test_the_toolkits_runtime_is_an_assumption_where_no_node_tells_one() -> None:
-    assumed = "container toolkit: for containerd, as no node with a runtime that it serves is known"
+    assumed = "container toolkit: for containerd, because no node with a supported runtime is known"
     assert run("driver", None, pools=[TRAINING], provider="host")["assumed"] == [assumed]
     assert run("driver", stack.fleet(), pools=[TRAINING])["assumed"] == [assumed]
 
@@ -169,6 +169,6 @@ def test_the_toolkits_runtime_is_an_assumption_where_no_node_tells_one() -> None
 def test_a_pool_that_says_who_brings_its_driver_is_a_gpu_pool_before_a_gpu_is_seen(provider: str) -> None:
     pools = [bare(INFERENCE, driver={"provider": provider})]
     before = run("driver", stack.fleet(unseen("inference")), pools=pools)
-    after = run("driver", stack.fleet(labelled("inference", gpu=True)), pools=pools)
+    after = run("driver", stack.fleet(labeled("inference", gpu=True)), pools=pools)
     assert (before["provider"], before["objects"]) == (after["provider"], after["objects"])
     assert before["pools"] == after["pools"] == {"inference": provider}

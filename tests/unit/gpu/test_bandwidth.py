@@ -33,8 +33,8 @@ def test_the_networks_are_those_that_were_used(log: str, names: list[str]) -> No
     ("names", "transport", "told"),
     [
         (["MNNVL"], "MNNVL", []),
-        (["Socket"], "MNNVL", ["NCCL has used NET/Socket, MNNVL is expected"]),
-        (["MNNVL"], "IB", ["NCCL has used MNNVL, NET/IB is expected"]),
+        (["Socket"], "MNNVL", ["NCCL used NET/Socket, MNNVL is expected"]),
+        (["MNNVL"], "IB", ["NCCL used MNNVL, NET/IB is expected"]),
         ([], "MNNVL", ["NCCL names no network between the nodes in its log, MNNVL is expected"]),
         (["IBext_v11"], "IB", []),
     ],

@@ -47,7 +47,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "driver loads": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
     "driver manager": (
         [s.driver(N, s.waiting(), BUSY, phase="Pending"), s.validator(N, BUSY)],
-        ("waiting", "driver", "makes room"),
+        ("waiting", "driver", "preparing the node"),
     ),
     "driver missing": ([s.toolkit(N), s.validator(N, BUSY)], ("waiting", "driver", "no driver pod")),
     "driver crashed twice": (
@@ -68,7 +68,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
             ),
             s.validator(N, BUSY),
         ],
-        ("waiting", "driver", "run 4; in the run before, container nvidia-driver-ctr ended with exit code 1"),
+        ("waiting", "driver", "run 4; in the previous run, container nvidia-driver-ctr ended with exit code 1"),
     ),
     "driver runs again": (
         [s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)],
@@ -120,11 +120,11 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     ),
     "node went down under the driver": (
         [s.driver(N, s.ended(255, 7, "Unknown")), s.validator(N, BUSY)],
-        ("waiting", "driver", "the driver pod starts"),
+        ("waiting", "driver", "the driver pod is starting"),
     ),
     "node went down under the validator": (
         [s.driver(N), s.toolkit(N), s.validator(N, main=s.ended(255, 7, "Unknown"))],
-        ("waiting", "cuda", "the validator starts"),
+        ("waiting", "cuda", "the validator is starting"),
     ),
     "registry slow": (
         [s.driver(N, s.waiting("ErrImagePull", "dial tcp: i/o timeout"), phase="Pending"), s.validator(N, BUSY)],
@@ -136,9 +136,12 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     ),
     "toolkit step crashes while the toolkit starts": (
         [s.driver(N), s.toolkit(N, s.waiting("ContainerCreating")), s.validator(N, None, s.crash_loop("t", 1))],
-        ("waiting", "toolkit", "configures"),
+        ("waiting", "toolkit", "is configuring"),
     ),
-    "toolkit of the host": ([s.driver(N), s.validator(N, None, BUSY)], ("waiting", "toolkit", "checks the toolkit")),
+    "toolkit of the host": (
+        [s.driver(N), s.validator(N, None, BUSY)],
+        ("waiting", "toolkit", "is checking the toolkit"),
+    ),
     "cuda fails": (
         [s.driver(N), s.toolkit(N), s.validator(N, None, None, s.crash_loop("c", 3))],
         ("failed", "cuda", "container cuda-validation"),
@@ -147,7 +150,10 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N), s.toolkit(N), s.validator(N, None, None, s.done(1))],
         ("waiting", "cuda", "crashed once"),
     ),
-    "cuda runs": ([s.driver(N), s.toolkit(N), s.validator(N, None, None, BUSY)], ("waiting", "cuda", "proof runs")),
+    "cuda runs": (
+        [s.driver(N), s.toolkit(N), s.validator(N, None, None, BUSY)],
+        ("waiting", "cuda", "CUDA sample is running"),
+    ),
     "no RuntimeClass handler": (
         [s.driver(N), s.toolkit(N), s.validator(N, s.waiting("PodInitializing"), sandbox=False)],
         ("waiting", "driver", "sandbox is not created"),
@@ -162,15 +168,15 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     ),
     "step crashed before the driver was ready": (
         [s.driver(N, since=LATER), s.toolkit(N), s.validator(N, s.crash_loop("d", 3, ended=EARLIER))],
-        ("waiting", "driver", "is tried again"),
+        ("waiting", "driver", "is retried"),
     ),
-    "a toolkit that ended without an error is tried again": (
+    "a toolkit that ended without an error is retried": (
         [s.driver(N), s.toolkit(N, s.crash_loop("t", 3, code=0)), s.validator(N, None, s.crash_loop("v", 1))],
         ("waiting", "toolkit", "ended 4 times, last with exit code 0"),
     ),
     "step crashed before the toolkit was ready": (
         [s.driver(N, since=EARLIER), s.toolkit(N, since=LATER), s.validator(N, s.crash_loop("d", 3, ended=LATER))],
-        ("waiting", "driver", "is tried again"),
+        ("waiting", "driver", "is retried"),
     ),
     "step crashes on a ready driver": (
         [s.driver(N, since=EARLIER), s.toolkit(N, since=EARLIER), s.validator(N, s.crash_loop("d", 3, ended=LATER))],
@@ -282,7 +288,7 @@ def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
 
 def test_host_driver_needs_no_driver_pod() -> None:
     found = verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY), expectation=Expectation(host_driver=True))
-    assert "checks the driver" in found.reason
+    assert "is checking the driver" in found.reason
 
 
 def test_printed_column_after_a_reboot_is_not_read() -> None:
@@ -309,9 +315,9 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "nobody says which GPUs": (
         s.node(N, allocatable=8),
         [s.plugin(N), s.discovery(N)],
-        ("waiting", "plugin", "has not said which GPUs"),
+        ("waiting", "plugin", "has not labeled the node with its GPU product"),
     ),
-    "discovery has labelled": (
+    "discovery has labeled": (
         s.node(N, allocatable=8, labels=PRODUCT),
         [s.plugin(N), s.discovery(N)],
         ("passed", "schedulable", ""),
@@ -334,7 +340,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "one less": (
         s.node(N, allocatable=7),
         [s.plugin(N)],
-        ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+        ("waiting", "schedulable", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
     ),
     "one more": (s.node(N, allocatable=9), [s.plugin(N)], ("waiting", "schedulable", "9 nvidia.com/gpu")),
     "plugin waits": (
@@ -350,7 +356,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
     "plugin starts": (
         s.node(N),
         [s.validator(N), s.plugin(N, s.waiting("ContainerCreating"), phase="Pending")],
-        ("waiting", "plugin", "starts"),
+        ("waiting", "plugin", "is starting"),
     ),
     "plugin crashes": (s.node(N), [s.plugin(N, s.crash_loop("p", 5))], ("failed", "plugin", "crashed 6 times")),
     "plugin runs again for a moment": (
@@ -359,7 +365,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         (
             "waiting",
             "schedulable",
-            "8 nvidia.com/gpu expected, run 6; in the run before, container nvidia-device-plugin ended with exit code 1",
+            "8 nvidia.com/gpu expected, run 6; in the previous run, container nvidia-device-plugin ended with exit code 1",
         ),
     ),
     "plugin runs again and is not started yet": (
@@ -368,13 +374,13 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         (
             "waiting",
             "plugin",
-            "starts, run 6; in the run before, container nvidia-device-plugin ended with exit code 1",
+            "is starting, run 6; in the previous run, container nvidia-device-plugin ended with exit code 1",
         ),
     ),
     "a crash of long ago says nothing of a GPU that is missing": (
         s.node(N, allocatable=7),
         [s.plugin(N, s.running(restarts=1, last=CRASHED))],
-        ("waiting", "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+        ("waiting", "schedulable", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
     ),
     "discovery runs again for a moment": (
         s.node(N, allocatable=8),
@@ -382,7 +388,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         (
             "waiting",
             "plugin",
-            "has not said which GPUs these are, run 6; in the run before, container gpu-feature-discovery ended with exit code 1",
+            "has not labeled the node with its GPU product, run 6; in the previous run, container gpu-feature-discovery ended with exit code 1",
         ),
     ),
     "no plugin": (
@@ -396,7 +402,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         (
             "waiting",
             "schedulable",
-            "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected; no device plugin pod of this",
+            "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected; no device plugin pod of this",
         ),
     ),
     "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
@@ -431,8 +437,8 @@ def test_devices_gate(case: str) -> None:
 def test_a_component_that_somebody_switched_off_is_not_looked_for(gate: str, component: str, pods: list[t.Any]) -> None:
     switch = f"nvidia.com/gpu.deploy.{component}"
     told = {value: verdict(gate, s.node(N, labels={switch: value}), *pods).next_step for value in ("false", "true", "")}
-    assert f"label {switch}=false keeps it away" in told["false"]
-    assert told["true"] == told[""] == "see the DaemonSet's node selector, tolerations and events"
+    assert f"label {switch}=false disables it" in told["false"]
+    assert told["true"] == told[""] == "check the DaemonSet's node selector, tolerations and events"
 
 
 def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> None:
@@ -443,7 +449,7 @@ def test_devices_of_an_undeclared_node() -> None:
     assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), expectation=Expectation()).state == "passed"
     assert (
         verdict("devices", s.node(N, allocatable=0), s.plugin(N), expectation=Expectation()).reason
-        == "no GPU is schedulable"
+        == "no GPU is allocatable"
     )
     assert (
         verdict("devices", s.node(N, allocatable=0), expectation=Expectation()).reason
@@ -481,13 +487,13 @@ def test_whole_gpus_beside_slices_are_no_surplus() -> None:
 
 def test_features_gate() -> None:
     assert features_case().state == "passed"
-    assert "not labelled" in features_case(nfd=False).reason
+    assert "not labeled" in features_case(nfd=False).reason
     assert "no NFD worker" in features_case(nfd=False, pods=[]).reason
     late = features_case(labels={s.NFD + "kernel-version.full": "6.8.0-106-generic"})
     assert (late.state, late.grace) == ("waiting", 0)
     assert "still says kernel 6.8.0-106-generic" in late.reason
     unseen = features_case(gpus=0)
-    assert "sees none on the PCI bus" in unseen.reason
+    assert "detects none on the PCI bus" in unseen.reason
     assert unseen.grace == chain.GRACE
     assert features_case(gpus=0, expectation=Expectation()).state == "passed"
     assert features_case(nfd=False, pods=[s.worker(N, s.crash_loop("w", 4))]).state == "failed"

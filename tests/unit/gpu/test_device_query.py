@@ -58,15 +58,15 @@ def test_what_is_expected_is_no_deviation(pool: Pool) -> None:
     [
         (
             NO_DRIVER,
-            "deviceQuery has found no GPU: CUDA error 35: CUDA driver version is insufficient for CUDA runtime version",
+            "deviceQuery found no GPU: CUDA error 35: CUDA driver version is insufficient for CUDA runtime version",
         ),
-        ("sh: deviceQuery: not found\n", "deviceQuery has named no GPU"),
+        ("sh: deviceQuery: not found\n", "deviceQuery listed no GPU"),
         (GOOD.replace("Result = PASS", "Result = FAIL"), "its log has no line 'Result = PASS'"),
         (GOOD.replace("Orin", "NVIDIA Tegra X1"), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
         (GOOD.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
         (
             GOOD.replace("Memory:            Yes", "Memory:            No"),
-            "the pod sees Orin, which is no integrated GPU",
+            "the pod sees Orin, which is not an integrated GPU",
         ),
     ],
 )

@@ -47,10 +47,10 @@ def test_choice(args: tuple[str, ...], tag: str, source: str) -> None:
         ),
         ((K, "debian", "12", AMD), "no driver images are published for debian12"),
         ((K, "", "", AMD), "unknown operating system"),
-        ((K, "ubuntu", "24.04", "riscv64"), "none for riscv64"),
-        (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "580"), "none of driver 580"),
-        ((K, "ubuntu", "24.04", AMD, "latest"), "no driver version"),
-        ((K, "ubuntu", "24.04", AMD, "999", "build"), "none of driver 999"),
+        ((K, "ubuntu", "24.04", "riscv64"), "no image for riscv64"),
+        (("7.0.0-27-generic", "ubuntu", "26.04", AMD, "580"), "no image of driver 580"),
+        ((K, "ubuntu", "24.04", AMD, "latest"), "not a driver version"),
+        ((K, "ubuntu", "24.04", AMD, "999", "build"), "no image of driver 999"),
     ],
 )
 def test_no_image(args: tuple[str, ...], text: str) -> None:

@@ -38,24 +38,24 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints
             "choose the image",
         ),
         ('failed to generate spec: path "/run/nvidia" is mounted on "/" but it is not a shared mount', "make-rshared"),
-        ("NVRM: installed in this system is not supported by the", "does not know this GPU"),
+        ("NVRM: installed in this system is not supported by the", "does not support this GPU"),
         (
             "Unable to determine the device handle for GPU 0000:1f:00.0: GPU is lost.  Reboot the system to recover this GPU",
-            "does not answer the driver",
+            "does not respond to the driver",
         ),
         (
             "I health.go] XidCriticalError: Xid=79 on Device=GPU-1; marking device as unhealthy.",
-            "does not answer the driver",
+            "does not respond to the driver",
         ),
         *(
-            (f"XidCriticalError: Xid={xid} on Device=GPU-1; marking device as unhealthy.", "cannot be corrected")
+            (f"XidCriticalError: Xid={xid} on Device=GPU-1; marking device as unhealthy.", "uncorrectable")
             for xid in (48, 94, 95)
         ),
         (
             "NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2, 0x1). RST: Yes, D-RST: No",
-            "cannot be corrected",
+            "uncorrectable",
         ),
-        ("XidCriticalError: Xid=62 on Device=GPU-1; marking device as unhealthy.", "look its Xid up"),
+        ("XidCriticalError: Xid=62 on Device=GPU-1; marking device as unhealthy.", "look up its Xid"),
         ("container nfd-worker of pod w crashed 3 times, last with exit code 137 (OOMKilled)", "more memory"),
         ("all is well", ""),
     ],

@@ -101,9 +101,9 @@ def test_all_faults_of_a_declaration_at_once() -> None:
         "'many'",
         "'us'",
         "'sky'",
-        "'n' is no list",
+        "'n' is not a list",
         "unknown: color",
-        "7 is no pool",
+        "7 is not a pool",
     ):
         assert part in text
 
@@ -111,7 +111,7 @@ def test_all_faults_of_a_declaration_at_once() -> None:
 def test_twice_declared_and_no_list() -> None:
     with pytest.raises(ManyFaults, match="declared twice"):
         parse_pools([{"name": "a", "selector": "x"}, {"name": "a", "selector": "y"}])
-    with pytest.raises(ManyFaults, match="no list"):
+    with pytest.raises(ManyFaults, match="not a list"):
         parse_pools("training")
     assert parse_pools(None) == ()
 
@@ -199,10 +199,10 @@ def test_an_interconnect_is_read_with_all_that_is_wrong_in_it() -> None:
             ]
         )
     for told in (
-        "'fast' is no bandwidth",
-        "'one' is no whole number",
-        "a list is no dictionary",
+        "'fast' is not a bandwidth",
+        "'one' is not a whole number",
+        "a list is not a dictionary",
         "unknown: speed",
-        "'IB' is no dictionary",
+        "'IB' is not a dictionary",
     ):
         assert told in str(caught.value)

@@ -28,7 +28,7 @@ def sharing(method: str = "timeSlicing", **kwargs: t.Any) -> resources.PluginCon
     )
 
 
-def labelled(**labels: str) -> s.Obj:
+def labeled(**labels: str) -> s.Obj:
     known = {
         "count": names.GPU_COUNT_LABEL,
         "product": names.GPU_PRODUCT_LABEL,
@@ -42,8 +42,8 @@ def labelled(**labels: str) -> s.Obj:
     ("node", "pool", "config", "wanted"),
     [
         (s.node(), EIGHT, None, {s.GPU: 8}),
-        (labelled(count="7"), EIGHT, None, {s.GPU: 8}),
-        (labelled(count="4"), None, None, {s.GPU: 4}),
+        (labeled(count="7"), EIGHT, None, {s.GPU: 8}),
+        (labeled(count="4"), None, None, {s.GPU: 4}),
         (s.node(), None, None, {}),
         (s.node(kernel="5.15.148-tegra"), None, None, {s.GPU: 1}),
         (s.node(), EIGHT, sharing(), {s.GPU: 32}),
@@ -55,9 +55,9 @@ def labelled(**labels: str) -> s.Obj:
             sharing(resources=[{"name": s.GPU, "replicas": 2, "rename": "nvidia.com/gpu-slow"}]),
             {"nvidia.com/gpu-slow": 16},
         ),
-        (labelled(count="4", replicas="10"), None, None, {s.GPU: 40}),
-        (labelled(count="56", product="NVIDIA-H100-MIG-1g.10gb", strategy="single"), EIGHT, None, {s.GPU: 56}),
-        (labelled(count="8", strategy="mixed", **{SLICE + ".count": "7"}), EIGHT, None, {SLICE: 7}),
+        (labeled(count="4", replicas="10"), None, None, {s.GPU: 40}),
+        (labeled(count="56", product="NVIDIA-H100-MIG-1g.10gb", strategy="single"), EIGHT, None, {s.GPU: 56}),
+        (labeled(count="8", strategy="mixed", **{SLICE + ".count": "7"}), EIGHT, None, {SLICE: 7}),
     ],
 )
 def test_expected(
@@ -67,7 +67,7 @@ def test_expected(
 
 
 def test_replicas_from_labels_take_the_name_that_the_node_offers() -> None:
-    node = labelled(count="2", replicas="4")
+    node = labeled(count="2", replicas="4")
     node["status"]["allocatable"][s.GPU + ".shared"] = "8"
     assert expected(reduce_node(node)) == {s.GPU + ".shared": 8}
 

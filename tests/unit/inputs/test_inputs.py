@@ -198,7 +198,7 @@ def test_excluded_nodes_that_there_are_not() -> None:
     first, second = (str(one.fault) for one in on_cluster.judge({"hwaccel_pools": ""}, fleet))
     assert (
         first
-        == "the cluster has no node gpu-11 (hwaccel_excluded_nodes): did you mean gpu-1? Next: correct the name, or take it out"
+        == "the cluster has no node gpu-11 (hwaccel_excluded_nodes): did you mean gpu-1? Next: correct the name, or remove it"
     )
     assert second.startswith("the cluster has no node x (hwaccel_excluded_nodes). Next: ")
 

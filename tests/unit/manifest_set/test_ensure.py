@@ -109,7 +109,7 @@ def test_foreign_objects_stop_the_run_before_its_first_write() -> None:
     cluster.create(config_map("a", theirs="1"), CONFIG_MAP, field_manager="kubectl")
     cluster.writes.clear()
     report = call(cluster, [config_map("a"), config_map("b")])
-    assert "ConfigMap n/a is not ours" in str(report.failure)
+    assert "ConfigMap n/a does not belong to this set" in str(report.failure)
     assert "kubectl" in str(report.failure)
     assert cluster.writes == []
     assert actions(call(cluster, [config_map("a"), config_map("b")], adopt=True))["a"] == "adopted"
@@ -237,7 +237,7 @@ def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: floa
     assert dead or time.now - started == pytest.approx(90 if works else 60, abs=1.5)
     if not works:
         assert "is held by host pid 9 since" in str(report.failure)
-        assert "its last renewal was seen 60 s ago, without another it is free in 30 s" in str(report.failure)
+        assert "its last renewal was observed 60 s ago; without another one it expires in 30 s" in str(report.failure)
 
 
 def test_a_failure_keeps_what_was_done_and_the_next_run_goes_on() -> None:
@@ -340,7 +340,7 @@ def test_who_may_not_list_a_kind_is_served_by_name() -> None:
     assert (again.changed, set(actions(again).values())) == (False, {"unchanged"})
     foreign = config_map("foreign")
     cluster.create(foreign, CONFIG_MAP)
-    assert "ConfigMap n/foreign is not ours" in str(call(cluster, [*asked, foreign]).failure)
+    assert "ConfigMap n/foreign does not belong to this set" in str(call(cluster, [*asked, foreign]).failure)
 
 
 def test_adopted_objects_keep_their_namespace_alive() -> None:
@@ -366,13 +366,13 @@ def test_adopted_objects_keep_their_namespace_alive() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"name": "Bad Name"}, "no usable name of a set"),
-        ({"max_prune": "many"}, "max_prune 'many' is not usable"),
+        ({"name": "Bad Name"}, "is not a valid name of a set"),
+        ({"max_prune": "many"}, "max_prune 'many' is invalid"),
         ({"on_immutable": {"Job": "explode"}}, "on_immutable of Job"),
         ({"ready_when": {"Job": "a ["}}, "ready_when of Job"),
-        ({"record_namespace": "No/Good"}, "no name of a namespace"),
+        ({"record_namespace": "No/Good"}, "not a name of a namespace"),
         ({"definition": []}, "the set has no objects"),
-        ({"definition": "kind: [", "patches": [{"target": {}, "patch": {}}]}, "a patch is not usable"),
+        ({"definition": "kind: [", "patches": [{"target": {}, "patch": {}}]}, "a patch is invalid"),
     ],
 )
 def test_options_that_cannot_be_used(options: dict[str, t.Any], told: str) -> None:

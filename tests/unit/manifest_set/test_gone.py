@@ -93,7 +93,7 @@ def test_pods_that_do_not_end_on_a_node_that_is_ready_are_waited_for_and_named()
     report, seconds = removed(cluster)
     assert seconds >= 300
     told = str(report.failure)
-    assert "DaemonSet n/agent: held by pod n/agent-0 on node good, pod n/agent-1 on node bad" in told
+    assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good, pod n/agent-1 on node bad" in told
     assert "kubectl describe pod" in told
     assert "finalizers" not in told
 
@@ -145,7 +145,7 @@ def test_pruning_names_the_pods_that_do_not_end() -> None:
     cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
     report = pruned(cluster, time)
     assert "1 object is still being deleted after 300 s" in str(report.failure)
-    assert "DaemonSet n/agent: held by pod n/agent-0 on node good" in str(report.failure)
+    assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good" in str(report.failure)
     again = pruned(cluster, time)
     assert "held by pod n/agent-0" in str(again.failure), "a run that follows waits as well, as long as it is there"
     del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]

@@ -289,10 +289,10 @@ def test_who_has_lost_the_set_writes_nothing_more(cluster: Cluster, time: Time, 
     resumed = one_slice(
         cluster, time, Report(pending=first.pending | {"phase": "start"}), asked=[config_map("b")], state=state
     )
-    assert "another run took the set over (ConfigMap hwaccel-gpu-records/s): its record was released" in str(
+    assert "another run took over the set (ConfigMap hwaccel-gpu-records/s): its record was released" in str(
         resumed.failure
     )
-    assert "ours went 90 s without a renewal" in str(resumed.failure)
+    assert "the hold of this run was not renewed for 90 s" in str(resumed.failure)
     assert cluster.writes == []
 
 
@@ -306,7 +306,7 @@ def test_a_machine_that_was_asleep_knows_it_by_its_wall_clock(cluster: Cluster) 
 
     cluster.on("apply", sleeping, name="a", after=True)
     report = call(cluster, ASKED, clock=Clock(now=lambda: wall[0], monotonic=lambda: 0.0))
-    assert "another run took the set over" in str(report.failure)
+    assert "another run took over the set" in str(report.failure)
     assert ("daemonsets", "n", "d") not in cluster.objects
 
 

@@ -102,5 +102,5 @@ def test_a_foreign_or_damaged_object_at_the_place_of_the_record() -> None:
     with pytest.raises(HwaccelError, match="cannot be read"):
         record.from_objects(parent | {"data": parent["data"] | {"format": "9"}}, [])
     parent["metadata"]["annotations"] = {}
-    with pytest.raises(HwaccelError, match="is not ours"):
+    with pytest.raises(HwaccelError, match="is not a record of this collection"):
         record.from_objects(parent, [])

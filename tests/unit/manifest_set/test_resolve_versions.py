@@ -64,7 +64,7 @@ def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
     cluster.create(cluster.widget("v1", "foreign"), cluster.served[0], field_manager="kubectl")
     raised = [cluster.crd("v1", "v2"), cluster.widget("v2", "mine")]
     refused = call(cluster, [*raised, cluster.widget("v2", "foreign")])
-    assert "Widget n/foreign is not ours" in str(refused.failure)
+    assert "Widget n/foreign does not belong to this set" in str(refused.failure)
     report = call(cluster, raised)
     assert actions(report) == {"widgets.example.com": "configured", "mine": "configured"}
     assert report.reclaimed == []

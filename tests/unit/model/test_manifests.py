@@ -83,9 +83,9 @@ def test_errors_tell_file_document_and_line() -> None:
     ("text", "why"),
     [
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {day: 2024-01-01}", "it is a date"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {1: x}", "the key 1 is no text"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: .inf}", "no finite number"),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "generateName makes another object"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {1: x}", "the key 1 is not a string"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: .inf}", "not a finite number"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "generateName would create another object"),
         ("apiVersion: v1\nkind: Node\nmetadata: {name: a}", "a Node belongs to its kubelet"),
         ("a: &a [*a]", "aliases"),
         (
@@ -123,7 +123,7 @@ SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: n}, %s}"
             [f"stringData.{what}" for what in ("b is a boolean", "c is a list", "d is a mapping")],
         ),
         ("data: [48151623]", ["data is a list"]),
-        ("stringData: '48151623'", ["stringData is a text"]),
+        ("stringData: '48151623'", ["stringData is a string"]),
         ("data: 48151623, stringData: {pin: 48151623}", ["data is a number", "stringData.pin is a number"]),
     ],
 )
@@ -143,7 +143,7 @@ def test_items_of_a_secret_list_are_secrets() -> None:
     _found, faults = manifests.load(
         "{apiVersion: v1, kind: SecretList, items: [{metadata: {name: s}, stringData: {pin: 48151623}}]}"
     )
-    assert [fault.what for fault in faults] == ["Secret s holds a value that is no text"]
+    assert [fault.what for fault in faults] == ["Secret s has a value that is not a string"]
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_both_kinds_of_patches(patch: t.Any, data: dict[str, str]) -> None:
             {"target": {"kind": "ConfigMap"}, "patch": [{"op": "add", "path": "/nowhere/x", "value": "9"}]},
             "cannot be applied",
         ),
-        ({"target": {"kind": "ConfigMap"}, "patch": {"metadata": None}}, "breaks ConfigMap n/a"),
-        ({"target": {"kind": "ConfigMap"}, "patch": {"kind": "Secret"}}, "another kind afterwards"),
+        ({"target": {"kind": "ConfigMap"}, "patch": {"metadata": None}}, "makes ConfigMap n/a invalid"),
+        ({"target": {"kind": "ConfigMap"}, "patch": {"kind": "Secret"}}, "it changes the kind"),
     ],
 )
 def test_patches_that_cannot_be_used(entry: t.Any, why: str) -> None:

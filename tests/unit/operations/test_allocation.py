@@ -41,7 +41,7 @@ def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
     assert [asked(job) for job in cluster.made] == [{s.GPU: 8}, {s.GPU: 2}]
     assert [hold_of(job) for job in cluster.made] == [0, 0]
     assert cluster.jobs == {}
-    assert outcome.progress[-1] == "all GPUs taken: 1 of 2 passed, 1 failed: b"
+    assert outcome.progress[-1] == "allocation: 1 of 2 passed, 1 failed: b"
 
 
 def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node() -> None:
@@ -50,8 +50,8 @@ def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node
     assert fault(go(cluster))["reason"] == "the pod sees 7 distinct GPUs, 8 are expected"
     cluster.fallen, cluster.blind = set(), {f"GPU-a-{index}" for index in (1, 2, 5, 6)}
     outcome = go(cluster)
-    assert fault(outcome)["reason"] == "no kernel has computed on GPU-a-1, GPU-a-2, GPU-a-5 and 1 more"
-    assert "all GPUs taken: 1 of 1 nodes failed, 0 may" in str(outcome.failure)
+    assert fault(outcome)["reason"] == "no CUDA kernel ran on GPU-a-1, GPU-a-2, GPU-a-5 and 1 more"
+    assert "allocation: 1 of 1 nodes failed, 0 allowed" in str(outcome.failure)
     assert go(cluster, max_failed="1").failure is None
 
 
@@ -68,7 +68,7 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
     ] * 2
     assert cluster.jobs == {}
     assert any(
-        "1 pending: a (one more) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line
+        "1 pending: a (second pod) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line
         for line in outcome.progress
     )
 
@@ -116,9 +116,9 @@ def test_an_integrated_gpu_is_given_to_one_pod_at_a_time_too() -> None:
     assert [asked(job) for job in cluster.made] == [{s.GPU: 1}] * 2
     cluster.beside = ["GPU-a-0"]
     reason = fault(go(cluster, exclusivity=True, integrated_definition=pod))["reason"]
-    assert reason == "one more pod was never Pending while another had all GPUs: it saw Orin"
+    assert reason == "the second pod was never Pending while the first one had all GPUs: it observed Orin"
     cluster.said = GOOD
-    assert fault(go(cluster, integrated_definition=pod))["reason"] == "no kernel has computed on it"
+    assert fault(go(cluster, integrated_definition=pod))["reason"] == "no CUDA kernel ran on it"
 
 
 def test_two_pods_with_the_same_gpu_are_told() -> None:
@@ -136,7 +136,7 @@ def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
     cluster.beside, cluster.quick = ["GPU-a-8"], quick
     assert (
         fault(go(cluster, exclusivity=True))["reason"]
-        == "one more pod was never Pending while another had all GPUs: it saw GPU-a-8"
+        == "the second pod was never Pending while the first one had all GPUs: it observed GPU-a-8"
     )
 
 
@@ -145,7 +145,7 @@ def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
     cluster.taint = True
     reason = fault(go(cluster, exclusivity=True))["reason"]
     assert reason.startswith(
-        "one more pod was never Pending for want of a GPU: no node has taken it for 60 s: Unschedulable: 0/2 nodes"
+        "the second pod was never Pending because of missing GPUs: it was not scheduled within 60 s: Unschedulable: 0/2 nodes"
     )
     assert "untolerated taint" in reason
     assert cluster.jobs == {}
@@ -156,7 +156,7 @@ def test_gpus_that_are_not_given_back_are_told() -> None:
     cluster.stuck = True
     outcome = go(cluster, exclusivity=True)
     assert fault(outcome)["reason"].startswith(
-        "one more pod did not start after the pod with all GPUs had ended: no node has taken it for 60 s"
+        "the second pod did not start after the first one had ended: it was not scheduled within 60 s"
     )
     assert "restart the device plugin there" in fault(outcome)["next_step"]
     assert cluster.jobs == {}
@@ -191,7 +191,9 @@ def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
     cluster.given["job"] = ["GPU-a-0"]
     cluster.on("create", lambda _request: cluster.put(job), times=1)
     outcome = go(cluster, exclusivity=True)
-    assert fault(outcome)["state"] == "busy" and "pods have taken GPUs there meanwhile" in fault(outcome)["reason"]
+    assert (
+        fault(outcome)["state"] == "busy" and "other pods took GPUs there in the meantime" in fault(outcome)["reason"]
+    )
     assert list(cluster.jobs) == ["job"]
 
 
@@ -237,7 +239,7 @@ def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> 
     assert go(cluster, exclude=frozenset({"a"})).values["tried"] == ["b"]
     outcome = allocation.run(allocation.Settings(POD, none), cluster, cluster.clock())
     assert outcome.values["tried"] == [] and outcome.warnings == [
-        "no node to try: none shows a GPU, and no declared pool with GPUs has one"
+        "no node to test: no node reports a GPU, and no declared pool with GPUs has a node"
     ]
 
 
@@ -270,7 +272,7 @@ def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
     for verb, resource in (("list", "pods"), ("create", "jobs")):
         cluster.forbidden = {(verb, resource)}
         outcome = go(cluster, check_mode=True, exclusivity=True)
-        assert f"the right to {verb} {resource}" in str(outcome.failure)
+        assert f"permission to {verb} {resource}" in str(outcome.failure)
         assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [(verb, resource)]
 
 
@@ -279,5 +281,5 @@ def test_a_partitioned_gpu_counts_by_its_slices() -> None:
     log = f"GPU 0: NVIDIA H100 (UUID: GPU-1)\n{slices}GPU 1: NVIDIA H100 (UUID: GPU-2)\n"
     assert allocations.listed(log) == ["MIG-1", "MIG-2", "GPU-2"]
     assert allocations.deviations("Failed to initialize NVML: Unknown Error\n", 1) == [
-        "nvidia-smi -L has named no GPU in the pod"
+        "nvidia-smi -L listed no GPU in the pod"
     ]

@@ -34,29 +34,29 @@ def test_what_is_as_it_should_be_passes() -> None:
 def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
     away = {"state": "failed", "reason": DISRUPTED}
     finding = found(GOOD | away) if who == "second" else found(GOOD, first=away)
-    assert (finding.state, finding.reason) == ("busy", f"its pod had to make room: {DISRUPTED}")
+    assert (finding.state, finding.reason) == ("busy", f"its pod was preempted: {DISRUPTED}")
 
 
 def test_the_pod_with_all_gpus_that_fails_is_told_with_its_reason() -> None:
-    finding = found(None, first={"state": "timeout", "reason": "it has not ended in 300 s"})
-    assert (finding.state, finding.reason) == ("failed", "the pod that takes all GPUs: it has not ended in 300 s")
+    finding = found(None, first={"state": "timeout", "reason": "it did not end in 300 s"})
+    assert (finding.state, finding.reason) == ("failed", "the pod with all GPUs: it did not end in 300 s")
 
 
 @pytest.mark.parametrize(
     ("second", "told"),
     [
-        (None, "the pod with all GPUs ended before one more could ask"),
+        (None, "the pod with all GPUs ended before the second pod was created"),
         (
             GOOD | {"state": "failed", "reason": "exit code 1"},
-            "one more pod, after the pod with all GPUs had ended: exit code 1",
+            "the second pod, after the first one had ended: exit code 1",
         ),
         (
             GOOD | {"log": "GPU 0: NVIDIA L4 (UUID: GPU-1)\n"},
-            "one more pod, after the pod with all GPUs had ended: no kernel has computed on GPU-1",
+            "the second pod, after the first one had ended: no CUDA kernel ran on GPU-1",
         ),
         (
             GOOD | {"state": "unschedulable", "reason": REFUSED},
-            f"one more pod did not start after the pod with all GPUs had ended: {REFUSED}",
+            f"the second pod did not start after the first one had ended: {REFUSED}",
         ),
     ],
 )
@@ -68,5 +68,5 @@ def test_what_is_wrong_with_the_second_pod_is_told(second: dict[str, t.Any] | No
 def test_a_second_pod_that_never_had_to_wait_is_told() -> None:
     assert (
         found(GOOD, refused="").reason
-        == "one more pod was never Pending for want of a GPU: it ran when the other had ended"
+        == "the second pod was never Pending because of missing GPUs: it ran after the first one had ended"
     )

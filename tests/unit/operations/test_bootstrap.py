@@ -37,8 +37,12 @@ def history(state: str) -> dict[str, t.Any]:
 @pytest.mark.parametrize(
     ("answers", "complete", "why"),
     [
-        ({"bootstrap": {"data": {"status": "complete"}}}, True, "ConfigMap kube-system/bootstrap says so"),
-        ({"bootstrap": {"data": {"status": "progressing"}}}, False, "says progressing"),
+        (
+            {"bootstrap": {"data": {"status": "complete"}}},
+            True,
+            "the status in ConfigMap kube-system/bootstrap is complete",
+        ),
+        ({"bootstrap": {"data": {"status": "progressing"}}}, False, "is progressing"),
         ({"bootstrap": {}}, False, "there is no ConfigMap"),
         ({}, False, "there is no ConfigMap"),
         ({"version": history("Partial")}, False, "there is no ConfigMap"),

@@ -74,7 +74,7 @@ def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
     found, warnings = ask(cluster_of(), **given)
     assert (
         found["text"]
-        == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here"
+        == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, connected with here"
     )
     assert warnings == []
 
@@ -92,15 +92,15 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
     with pytest.raises(HwaccelError) as refused:
         ask(cluster_of(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
     assert str(refused.value) == (
-        f"which cluster this is was decided by {given['decided_by']}, and not by the inventory, so nothing was removed (prod): "
-        f"it is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, reached with here. "
-        f"Next: if this is the cluster that is meant, run ansible-playbook -i here hwaccel.gpu.teardown -e hwaccel_confirm={UID}"
+        f"this cluster was selected by {given['decided_by']}, not by the inventory, so nothing was deleted (prod): "
+        f"it is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, connected with here. "
+        f"Next: if this is the intended cluster, run ansible-playbook -i here hwaccel.gpu.teardown -e hwaccel_confirm={UID}"
     )
     _found, warnings = ask(cluster_of(), check_mode=True, **given)
     assert warnings == [
         str(refused.value)
         .replace("run ansible-playbook -i here hwaccel.gpu.teardown", "run again with")
-        .replace("which cluster this is", "Without check mode this will be refused: which cluster this is", 1)
+        .replace("this cluster was", "Outside of check mode this will be refused: this cluster was", 1)
     ]
 
 
@@ -108,13 +108,13 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"confirm": "another"}, "hwaccel_confirm names another cluster, so nothing was removed"),
-        ({"confirm": "prod"}, "it says prod, and this is"),
+        ({"confirm": "another"}, "hwaccel_confirm names another cluster, so nothing was deleted"),
+        ({"confirm": "prod"}, "it is prod, and this is"),
         ({"decided_by": ENVIRONMENT, "own": False, "confirm": "another"}, f"run again with -e hwaccel_confirm={UID}"),
-        ({"cluster_uid": "another"}, "this is another cluster than the inventory means"),
+        ({"cluster_uid": "another"}, "this is not the cluster in the inventory"),
         (
             {"decided_by": ENVIRONMENT, "own": False, "cluster_uid": "another", "confirm": UID},
-            "this is another cluster than the inventory means",
+            "this is not the cluster in the inventory",
         ),
     ],
     ids=str,
@@ -128,15 +128,15 @@ def test_another_cluster_is_refused_in_check_mode_too(given: dict[str, t.Any], t
 def test_without_a_uid_the_name_confirms_and_nothing_proves(refused: type[HwaccelError]) -> None:
     unreadable = cluster_of(refused)
     assert (
-        "a cluster whose uid cannot be read, kubernetes v1.36.4, nodes that may not be counted"
+        "a cluster whose uid cannot be read, kubernetes v1.36.4, an unknown number of nodes"
         in ask(unreadable)[0]["text"]
     )
     assert ask(unreadable, decided_by=ENVIRONMENT, own=False, confirm="prod")[1] == []
     with pytest.raises(HwaccelError, match="hwaccel_confirm=prod"):
         ask(unreadable, decided_by=ENVIRONMENT, own=False)
     with pytest.raises(
-        HwaccelError, match=r"nothing proves that this is the cluster that the inventory means.*cannot be read"
+        HwaccelError, match=r"it cannot be verified that this is the cluster in the inventory.*cannot be read"
     ):
         ask(unreadable, cluster_uid=UID)
-    with pytest.raises(HwaccelError, match="nothing proves that this is the cluster that the inventory means"):
+    with pytest.raises(HwaccelError, match="it cannot be verified that this is the cluster in the inventory"):
         fleet.refuse_another(unreadable, UID)

@@ -97,7 +97,7 @@ def test_what_others_have_cordoned_they_release() -> None:
     assert (outcome.values["cordoned_by"], cluster.evicted, cluster.patched) == (OTHERS, ["web"], [])
     back = released(cluster)
     assert (back.changed, back.values["cordoned_by"], cluster.patched) == (False, OTHERS, [])
-    assert "others have cordoned it" in back.progress[0]
+    assert "others cordoned it" in back.progress[0]
     assert cluster.unschedulable
 
 
@@ -163,7 +163,9 @@ def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> N
     outcome = drained(cluster, timeout=30)
     assert 1030 <= cluster.time.now < 1040
     assert "gpu-1 is not drained after 30 s, and stays cordoned" in str(outcome.failure)
-    assert "pod team-a/train is held: The disruption budget train needs 2 healthy pods" in str(outcome.failure)
+    assert "pod team-a/train cannot be evicted: The disruption budget train needs 2 healthy pods" in str(
+        outcome.failure
+    )
     assert outcome.values["held"] == [
         {"pod": "team-a/train", "why": "The disruption budget train needs 2 healthy pods and has 2 currently"}
     ]
@@ -191,7 +193,7 @@ def test_who_wants_time_gets_it(error: HwaccelError) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready", "told"), [(True, "raise my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
+    ("ready", "told"), [(True, "increase my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
 )
 def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
     cluster = cluster_of(pod("web"), ready=ready)
@@ -269,7 +271,7 @@ def test_another_cluster_than_is_meant_is_refused(monkeypatch: pytest.MonkeyPatc
     cluster = cluster_of(pod("web"))
     monkeypatch.setattr(drain.fleet, "cluster_uid", lambda client: "seen")
     for operate in (drained, released):
-        with pytest.raises(ManyFaults, match="another cluster than the inventory means"):
+        with pytest.raises(ManyFaults, match="not the cluster in the inventory"):
             operate(cluster, cluster_uid="meant")
         assert operate(cluster, cluster_uid="seen", check_mode=True).failure is None
     assert (cluster.writes, cluster.evicted) == ([], [])

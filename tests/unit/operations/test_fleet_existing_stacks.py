@@ -32,7 +32,7 @@ FAULTS = [
         r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-gpu-1 crashed",
     ),
     ("gpu-operator", False, NO_TOOLKIT, "driver", r"container nvidia-container-toolkit-ctr of pod \S+ crashed"),
-    ("gpu-operator", False, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
+    ("gpu-operator", False, VALIDATOR_STUCK, "driver", r"the CUDA sample is running on every GPU"),
     (
         "gpu-operator",
         False,
@@ -40,7 +40,7 @@ FAULTS = [
         "devices",
         r"container nvidia-device-plugin of pod nvidia-device-plugin-daemonset-gpu-1 crashed",
     ),
-    ("gpu-operator", True, DRIVER_CRASH, "driver", r"the validator checks the driver"),
+    ("gpu-operator", True, DRIVER_CRASH, "driver", r"the validator is checking the driver"),
     ("gpu-operator", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
     (
         "openshift",
@@ -50,10 +50,10 @@ FAULTS = [
         r"container nvidia-driver-ctr of pod nvidia-driver-daemonset-9\S+ crashed",
     ),
     ("openshift", True, NO_TOOLKIT, "driver", r"container nvidia-container-toolkit-ctr of pod \S+ crashed"),
-    ("openshift", False, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
+    ("openshift", False, VALIDATOR_STUCK, "driver", r"the CUDA sample is running on every GPU"),
     ("openshift", False, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
     ("openshift", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin of pod \S+ crashed"),
-    ("openshift", True, VALIDATOR_STUCK, "driver", r"the proof runs on every GPU"),
+    ("openshift", True, VALIDATOR_STUCK, "driver", r"the CUDA sample is running on every GPU"),
     ("upstream", False, DRIVER_CRASH, "driver", r"container nvidia-driver-ctr of pod \S+ crashed"),
     ("upstream", False, PLUGIN_CRASH, "driver", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
     ("upstream", True, PLUGIN_CRASH, "devices", r"container nvidia-device-plugin-ctr of pod \S+ crashed"),
@@ -112,7 +112,7 @@ def test_one_fault_is_told_by_its_cause_and_released_once_it_is_gone(
     assert told_by == gate and re.search(reason, row["reason"]), (told_by, row)
     if fault == DRIVER_CRASH and not host:
         assert "Xid" in row["log_tail"] and "Could not load NVIDIA driver kernel modules" in row["log_tail"]
-        assert "the GPU does not answer the driver" in row["next_step"]
+        assert "the GPU does not respond to the driver" in row["next_step"]
     marks = [
         taint["effect"]
         for taint in cluster.stored("Node", "gpu-1")["spec"]["taints"]

@@ -97,7 +97,7 @@ def test_what_is_told_of_a_node() -> None:
     assert told["labels"] == {"zone/a": "1", "zone/b": "2"}
     assert told["addresses"] == {"InternalIP": ["192.0.2.1", "2001:db8::1"], "Hostname": ["n"]}
     assert (told["quarantine_gate"], told["quarantine_reason"]) == ("devices", "one GPU fell off")
-    assert told["obstacles"] == ["quarantined", "3 nvidia.com/gpu schedulable, 4 nvidia.com/gpu expected"]
+    assert told["obstacles"] == ["quarantined", "3 nvidia.com/gpu allocatable, 4 nvidia.com/gpu expected"]
 
 
 def test_a_node_without_that_address_is_reached_by_its_name_and_nameless_ones_are_none() -> None:
@@ -113,10 +113,10 @@ def test_a_node_without_that_address_is_reached_by_its_name_and_nameless_ones_ar
         (
             s.node(allocatable=7),
             Pool("p", gpu=PoolGpu(count=8)),
-            ["7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"],
+            ["7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"],
         ),
-        (s.node(allocatable=0), Pool("p"), ["0 nvidia.com/gpu schedulable"]),
-        (s.node(), Pool("p"), ["none schedulable"]),
+        (s.node(allocatable=0), Pool("p"), ["0 nvidia.com/gpu allocatable"]),
+        (s.node(), Pool("p"), ["none allocatable"]),
         (
             s.node(allocatable=8, ready=False),
             Pool("p"),
@@ -132,7 +132,7 @@ def test_what_keeps_pods_from_the_gpus(node: s.Obj, pool: Pool, obstacles: list[
 
 def test_pools_that_overlap_or_are_one_group_are_faults_and_a_node_that_is_away_a_warning() -> None:
     overlapping = [{"name": "x", "nodes": ["a", "b"]}, {"name": "y", "nodes": ["b", "a"]}]
-    with pytest.raises(ManyFaults, match=r"pools x and y overlap \(pools\): both hold a, b"):
+    with pytest.raises(ManyFaults, match=r"pools x and y overlap \(pools\): both contain a, b"):
         read(s.node("a"), s.node("b"), pools=overlapping)
     with pytest.raises(ManyFaults, match=r"pools a-b and a\.b would both be group pool_a_b"):
         read(pools=[{"name": "a-b", "nodes": ["x"]}, {"name": "a.b", "nodes": ["y"]}])

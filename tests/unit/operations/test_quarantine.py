@@ -62,7 +62,7 @@ def test_the_breaker_comes_before_any_quarantine(clock: Time) -> None:
     assert cluster.writes == []
     assert result.values["quarantined"] == []
     assert isinstance(result.failure, ManyFaults)
-    assert "3 of 16 nodes failed, 2 may" in str(result.failure)
+    assert "3 of 16 nodes failed, 2 allowed" in str(result.failure)
     assert "training-2" in str(result.failure)
 
 

@@ -18,7 +18,7 @@ SOURCES = pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"
 
 
 #: A fleet with a fault, and how it is told.
-WRONG, TOLD = {"pools": [{"name": "a", "count": "many"}]}, "'many' is no whole number from 0 to 20000"
+WRONG, TOLD = {"pools": [{"name": "a", "count": "many"}]}, "'many' is not a whole number from 0 to 20000"
 MISSING = "the sandbox needs cryptography urllib3 PyYAML"
 
 
@@ -43,7 +43,7 @@ def faults(folder: pathlib.Path, *, check_mode: bool, **options: t.Any) -> list[
 def test_a_look_ahead_tells_all_at_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     told = faults(tmp_path, check_mode=True, fleet=WRONG, components=str(tmp_path / "none"))
-    assert told == [TOLD, MISSING, "the folder of the components is not there"]
+    assert told == [TOLD, MISSING, "the folder of the components does not exist"]
 
 
 def test_a_start_tells_what_it_knows_before_it_gets_components(
@@ -60,7 +60,7 @@ def test_a_look_ahead_sees_that_no_way_leads_to_the_components(
     monkeypatch.delenv("HWACCEL_COMPONENTS", raising=False)
     monkeypatch.delenv("HWACCEL_COMPONENT_SOURCES", raising=False)
     assert faults(tmp_path, check_mode=True)[1:] == [
-        "the cache has none",
-        "the way release is not allowed",
-        "the way build is not allowed",
+        "the cache has no components",
+        "the source release is not allowed",
+        "the source build is not allowed",
     ]

@@ -87,13 +87,13 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        (LOG.replace("Test PASSED", "Result verification failed"), "no kernel has computed"),
-        (LOG.partition("\n")[2], "nvidia-smi has named no GPU"),
+        (LOG.replace("Test PASSED", "Result verification failed"), "no CUDA kernel ran"),
+        (LOG.partition("\n")[2], "nvidia-smi listed no GPU"),
         (
             LOG.replace("H100 80GB HBM3", "A100-SXM4-40GB"),
             "the pod sees a NVIDIA A100-SXM4-40GB, NVIDIA-H100-80GB-HBM3 is expected",
         ),
-        (LOG.replace("580.178.04", "595.91.07"), "the pod sees driver 595.91.07, the node's label says 580.178.04"),
+        (LOG.replace("580.178.04", "595.91.07"), "the pod sees driver 595.91.07, the node's label is 580.178.04"),
         (LOG.replace("81559", "40960"), "the pod sees 40960 MiB of memory, 81559 MiB are expected"),
     ],
 )
@@ -104,7 +104,7 @@ def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> N
     cluster.printed["a"] = log
     outcome = go(cluster, always=True)
     assert told in fault(outcome)["reason"] and fault(outcome)["link"] == "cuda"
-    assert "validation: 1 of 1 nodes failed, 0 may" in str(outcome.failure) and told in str(outcome.failure)
+    assert "validation: 1 of 1 nodes failed, 0 allowed" in str(outcome.failure) and told in str(outcome.failure)
     assert cluster.proof("a") == {}, "a node that has failed is no longer proven"
     assert go(cluster, always=True, max_failed="1").failure is None
 
@@ -173,7 +173,7 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
     assert (fault(outcome)["node"], fault(outcome)["state"], fault(outcome)["reason"]) == (
         "a",
         "unproven",
-        "the node has left the cluster meanwhile",
+        "the node has left the cluster in the meantime",
     )
     assert [name for name, _patch in cluster.patched] == ["b"]
 
@@ -197,13 +197,13 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
             {"ecc": True},
             "[N/A], [N/A]",
             "ECC mode is [N/A], Enabled is expected",
-            "correct gpu.ecc of the pool: this GPU has no such mode",
+            "correct gpu.ecc of the pool: this GPU does not have that mode",
         ),
         (
             {"mig": True},
             "Enabled, Disabled",
             "MIG mode is Disabled, Enabled is expected",
-            "run nvidia-smi -mig 1 on the node while nothing uses its GPUs",
+            "run nvidia-smi -mig 1 on the node while its GPUs are not in use",
         ),
         (
             {"mig": False},
@@ -232,7 +232,7 @@ def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: s
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", f"Enabled, Disabled, {count}")
     outcome = go(cluster)
     assert [row["reason"] for row in outcome.values["faults"]] == ([told] if told else [])
-    assert all("if it comes again, replace the GPU" in row["next_step"] for row in outcome.values["faults"])
+    assert all("if it occurs again, replace the GPU" in row["next_step"] for row in outcome.values["faults"])
 
 
 def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
@@ -241,7 +241,7 @@ def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
     cluster.printed = {"a": "Failed to initialize NVML: Driver/library version mismatch\n", "b": "no such words\n"}
     first, second = go(cluster).values["faults"]
     assert first["next_step"].startswith("kernel module and libraries have different versions")
-    assert second["next_step"].startswith("see the pod's log")
+    assert second["next_step"].startswith("check the pod's log")
 
 
 def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None:
@@ -276,7 +276,7 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
     outcome = go(cluster, always=True)
     assert outcome.failure is None
     assert outcome.values["nodes"] == {"passed": 1, "unproven": 1, "failed": 0}
-    assert fault(outcome)["reason"].startswith(f"busy, last proof of {proof['at']}: no node has taken it for 60 s")
+    assert fault(outcome)["reason"].startswith(f"busy, last proof of {proof['at']}: it was not scheduled within 60 s")
     assert cluster.proof("a") == proof
     assert cluster.jobs == {}
 
@@ -318,7 +318,7 @@ def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
     assert outcome.values["validated"] == ["a"] and outcome.changed and outcome.failure is None
     assert cluster.made == [] and cluster.writes == []
     cluster.forbidden = {("create", "jobs")}
-    assert "the right to create jobs.batch is missing" in str(go(cluster, check_mode=True).failure)
+    assert "permission to create jobs.batch is missing" in str(go(cluster, check_mode=True).failure)
     cluster.forbidden |= {("patch", "nodes")}
     outcome = go(cluster, check_mode=True)
     assert "create jobs.batch" in str(outcome.failure) and "patch nodes" in str(outcome.failure) and not outcome.changed

@@ -50,7 +50,7 @@ def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(
     told = fault(outcome)
     assert (told["node"], told["state"], told["link"]) == ("a", "failed", "driver")
     assert "nvidia-driver-ctr" in told["reason"] and "crashed" in told["reason"]
-    assert "could not load" in told["log_tail"] and told["next_step"] == "read its log"
+    assert "could not load" in told["log_tail"] and told["next_step"] == "check its log"
     assert "node a" in str(outcome.failure) and "driver" in str(outcome.failure)
     assert outcome.values["validated"] == ["b"]
     assert cluster.read == ["Node", "DaemonSet", f"Pod {namespace}"]
@@ -110,7 +110,7 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
             "plugin",
             "nvidia-device-plugin",
         ),
-        (node("a", 7), stack("a"), "schedulable", "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"),
+        (node("a", 7), stack("a"), "schedulable", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
         (QUARANTINED, CRASHED, "driver", "nvidia-driver-ctr"),
         (QUARANTINED, stack("a"), "schedulable", "it is quarantined at gate driver"),
     ],
@@ -124,13 +124,13 @@ def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, tol
 
 def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking() -> None:
     cluster = ValidationCluster(LACKING, node("b"), pods=deployed(*CRASHED))
-    why = "the right to list daemonsets.apps is missing"
+    why = "permission to list daemonsets.apps is missing"
     cluster.fail(Forbidden("listing daemonsets", "https://x", why, "grant it"), "list", kind="DaemonSet")
     outcome = go(cluster, max_failed="1")
     assert outcome.failure is None and outcome.values["validated"] == ["b"]
     assert (fault(outcome)["node"], fault(outcome)["state"]) == ("a", "failed")
-    assert "0 nvidia.com/gpu schedulable" in fault(outcome)["reason"]
-    assert "the right to list daemonsets.apps is missing" in fault(outcome)["next_step"]
+    assert "0 nvidia.com/gpu allocatable" in fault(outcome)["reason"]
+    assert "permission to list daemonsets.apps is missing" in fault(outcome)["next_step"]
 
 
 def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:

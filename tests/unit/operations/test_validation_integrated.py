@@ -83,7 +83,7 @@ def test_of_another_architecture_or_without_such_a_pod_the_usual_one_runs() -> N
 
 def test_what_cuda_says_is_judged() -> None:
     for log, told in (
-        (GOOD, "no kernel has computed"),
+        (GOOD, "no CUDA kernel ran"),
         (COMPUTED.replace('"Orin"', '"NVIDIA Tegra X1"'), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
         (COMPUTED.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
     ):

@@ -53,11 +53,11 @@ def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, ser
     code, output = teardown(tmp_path, server)
     assert code == 2, output
     assert (
-        "which cluster this is was decided by K8S_AUTH_HOST of the environment, and not by the inventory, so nothing was removed (prod)"
+        "this cluster was selected by K8S_AUTH_HOST of the environment, not by the inventory, so nothing was deleted (prod)"
         in output
     )
     assert (
-        f"the cluster with uid {UID}, kubernetes v1.36.4, 1 node, API server {server.host}, reached with the options given"
+        f"the cluster with uid {UID}, kubernetes v1.36.4, 1 node, API server {server.host}, connected with the given options"
         in output
     )
     assert f"run ansible-playbook -i {tmp_path}/inventory.yml hwaccel.gpu.teardown -e hwaccel_confirm={UID}" in output
@@ -70,7 +70,7 @@ def test_a_wrong_confirmation_is_refused(tmp_path: pathlib.Path, server: fake.Fa
     code, output = teardown(tmp_path, server, "-e", "hwaccel_confirm=2a62dddd", *arguments)
     assert code == 2, output
     assert (
-        f"hwaccel_confirm names another cluster, so nothing was removed (prod): it says 2a62dddd, and this is the cluster with uid {UID}"
+        f"hwaccel_confirm names another cluster, so nothing was deleted (prod): it is 2a62dddd, and this is the cluster with uid {UID}"
         in output
     )
     assert {seen.method for seen in server.seen} == {"GET"}

@@ -99,7 +99,7 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
     assert sum(map(len, found.values())) >= (90 if WHOLE else 40)
     assert [text.partition(" (")[0] for text in found["half-bad"]] == [
         "'ten' is neither a number of nodes nor a percentage",
-        "'latest' is no driver version",
+        "'latest' is not a driver version",
         "the selector 'pool=trainig' matches no node",
         "the cluster has no node gpu-22",
         "a patch matches no object of the set",

@@ -165,7 +165,7 @@ def test_the_cluster_of_the_environment_is_not_taken_instead(
         tmp_path, "teardown", {"gpu_clusters": {"hosts": {"alpha": {name: "{{ staging }}"}}}}, *arguments, **environment
     )
     assert code == 2, output
-    assert f"{name} of alpha: staging is undefined. Next: define staging for alpha, or take it out of {name}" in output
+    assert f"{name} of alpha: staging is undefined. Next: define staging for alpha, or remove it from {name}" in output
     assert counter.requests == []
 
 
@@ -226,8 +226,9 @@ def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, co
     code, output = run(tmp_path, own_play(tmp_path, tasks, strategy), given, "--limit", "alpha", "--tags", "some")
     assert code == 0, output
     for told in (
-        "hwaccel_pools[0].name of alpha: pool is undefined. Next: define pool for alpha, or take it out of hwaccel_pools",
-        "hwaccel_pools[0].selector of alpha: of_it is undefined in what it names. Next: correct the expression, or take hwaccel_pools out of the variables",
+        "hwaccel_pools[0].name of alpha: pool is undefined. Next: define pool for alpha, or remove it from hwaccel_pools",
+        "hwaccel_pools[0].selector of alpha: of_it is undefined in a value that it refers to. Next: correct the expression, or "
+        "remove hwaccel_pools from the variables",
         "driver_version of alpha: nowhere_defined is undefined",
         "hwaccel_cluster_uid of prod: nowhere_defined is undefined",
     ):
@@ -255,8 +256,8 @@ EXPRESSIONS = {
     "{{ indirect }}": "missing is undefined",
     "{{ nested }}": "missing is undefined",
     "{{ nested.inner.part }}": "missing is undefined",
-    "{{ known_map.part }}": "part is undefined in what it names",
-    "{{ known_list[4] }}": "4 is undefined in what it names",
+    "{{ known_map.part }}": "part is undefined in a value that it refers to",
+    "{{ known_list[4] }}": "4 is undefined in a value that it refers to",
     "{{ hostvars['nobody'].x }}": "the inventory has no host nobody",
     "{{ hostvars['beta'].theirs }}": "missing is undefined",
     "{{ undef(hint='ask the platform team') }}": "something in it is undefined (ask the platform team)",

@@ -377,7 +377,7 @@ def test_findings_of_our_agents_namespaces_alone_become_labels(more: dict[str, t
         ("Intel", "6.8.0-45-generic", False),
     ],
 )
-def test_boards_with_an_integrated_gpu_are_labelled(vendor: str, kernel: str, integrated: bool) -> None:
+def test_boards_with_an_integrated_gpu_are_labeled(vendor: str, kernel: str, integrated: bool) -> None:
     (rule,) = next(one for one in stack.manifests("feature_discovery") if one["kind"] == "NodeFeatureRule")["spec"][
         "rules"
     ]

@@ -104,5 +104,5 @@ def test_the_program_of_two_pods_runs_in_a_pod_with_no_more_rights() -> None:
 
 
 def test_a_role_without_the_pod_is_told() -> None:
-    with pytest.raises(AnsibleFilterError, match="gpu_validation_pod cannot read what it was given"):
+    with pytest.raises(AnsibleFilterError, match="gpu_validation_pod cannot read its input"):
         gpu_validation_pod(["kind: Service\nmetadata: {name: x}\n"], {})

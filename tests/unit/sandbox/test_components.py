@@ -55,13 +55,13 @@ def test_all_that_is_wrong_is_told_at_once(folder: pathlib.Path) -> None:
     with pytest.raises(ManyFaults) as caught:
         in_folder(folder, "folder")
     assert [fault.what for fault in caught.value.faults] == [
-        "etcd is not what the folder's checksums say",
+        "etcd does not match the folder's checksums",
         "kube-apiserver is not executable",
         "kube-scheduler is missing",
-        "kwok is not what the folder's checksums say",
+        "kwok does not match the folder's checksums",
     ]
 
 
 def test_no_folder_is_told(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(HwaccelError, match="not there"):
+    with pytest.raises(HwaccelError, match="does not exist"):
         in_folder(tmp_path / "none", "folder")

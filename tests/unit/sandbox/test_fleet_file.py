@@ -143,7 +143,7 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
         "pool a.nodes",
         "pools[3]",
     }
-    assert faults["pool a.architecture"] == "'sparc' is none of amd64, arm64"
+    assert faults["pool a.architecture"] == "'sparc' is not one of amd64, arm64"
 
 
 def test_nodes_of_two_pools_must_not_have_one_name() -> None:
@@ -235,6 +235,6 @@ def test_an_interconnect_of_a_pool_and_of_one_of_its_nodes() -> None:
     assert fleet_file.parse(pool())["nodes"]["a-0"]["interconnect"] == {"transport": "Socket", "bandwidth": 1.0}
     found = faults_of(pool(interconnect={"bandwidth": 0, "speed": 1}))
     assert found == {
-        "pool a.interconnect": "'speed' is no field here",
-        "pool a.interconnect.bandwidth": "0 is no bandwidth in GB/s",
+        "pool a.interconnect": "'speed' is an unknown field",
+        "pool a.interconnect.bandwidth": "0 is not a bandwidth in GB/s",
     }

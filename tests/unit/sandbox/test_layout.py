@@ -37,7 +37,7 @@ def test_folders_follow_xdg() -> None:
 
 @pytest.mark.parametrize("name", ["", "../other", "A", "-a", "a" * 41, "a b"])
 def test_a_name_is_no_path(name: str) -> None:
-    with pytest.raises(HwaccelError, match="no name for a sandbox"):
+    with pytest.raises(HwaccelError, match="is not a valid name of a sandbox"):
         layout(name)
 
 

@@ -92,7 +92,7 @@ def test_ready(group: str, kind: str, spec: t.Any, status: t.Any) -> None:
 @pytest.mark.parametrize(
     ("group", "kind", "spec", "status", "reason"),
     [
-        ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"observedGeneration": 1}, "has not seen this version"),
+        ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"observedGeneration": 1}, "has not observed this version"),
         (
             "apps",
             "Deployment",
@@ -100,7 +100,7 @@ def test_ready(group: str, kind: str, spec: t.Any, status: t.Any) -> None:
             DEPLOYED | {"updatedReplicas": 1},
             "1 of 2 pods are of the new version",
         ),
-        ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"replicas": 3}, "1 old pods are still there"),
+        ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"replicas": 3}, "1 old pods still exist"),
         ("apps", "Deployment", {"replicas": 2}, DEPLOYED | {"availableReplicas": 1}, "1 of 2 pods"),
         (
             "apps",

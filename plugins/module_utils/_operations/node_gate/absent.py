@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a node has no pod of a DaemonSet: which field keeps it away, and who wrote that, as far as the cluster tells."""
+"""Why a node has no pod of a DaemonSet: the field that excludes the node, and its field manager, as far as known."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import evid
 
 Obj = dict[str, t.Any]
 
-#: Where a template's pod spec is in a DaemonSet.
+#: Path of the pod spec in a DaemonSet.
 _TEMPLATE = ("spec", "template", "spec")
 
 
 class Absences:
-    """One list of DaemonSets and one of their events for all nodes that are reported, and one request for each of these."""
+    """Finds the causes of missing pods. It lists DaemonSets and their events once, and reads each reported node."""
 
     def __init__(self, client: Client, fleet: Fleet, namespace: str) -> None:
         self._client, self._fleet, self._namespace = client, fleet, namespace
 
     def cause(self, node: str, part: str) -> tuple[str, str]:
-        """(why no pod of this part is on the node, what to do next). "" for what the cluster does not tell. Raises ApiError."""
+        """(why no pod of this part is on the node, what to do next). "" if unknown. Raises ApiError."""
         found = self._client.list(self._client.resource("v1", "Node"), field_selector=f"metadata.name={node}").items
         live = next((item for item in found if item["metadata"]["name"] == node), None)
         if live is None:
@@ -45,12 +45,12 @@ class Absences:
         }
         there |= {item["metadata"]["name"]: item for item in self._daemon_sets if item["metadata"]["name"] in takers}
         if not there:
-            names = (
-                f"DaemonSet {self._namespace}/{takers[0]} is"
+            why = (
+                f"DaemonSet {self._namespace}/{takers[0]} is missing"
                 if takers
-                else f"no DaemonSet of namespace {self._namespace} that makes one is"
+                else f"namespace {self._namespace} has no DaemonSet that creates one"
             )
-            return f"{names} not there", "see who has deleted it, and run the playbook or the role that brings it again"
+            return why, "find out who deleted it, and run the playbook or role that deploys it"
         causes_found = [self._of(item, live) for item in there.values()]
         return next((one for one in causes_found if one[0]), ("", ""))
 
@@ -61,15 +61,15 @@ class Absences:
             field, writers = ".".join((*_TEMPLATE, *found.path)), _writers(daemon_set, found.path)
             written = f", written by {' and '.join(writers)}" if writers else ""
             who = (
-                f"let {writers[0]} leave {field} of DaemonSet {name} alone and take back what it wrote"
+                f"stop {writers[0]} from changing {field} of DaemonSet {name}, and revert its change"
                 if writers
                 else f"correct {field} of DaemonSet {name}"
             )
             if found.path == ("tolerations",) and not writers:
-                who = f"take the taint from the node, or let DaemonSet {name} tolerate it by the role's patches"
+                who = f"remove the taint from the node, or add a toleration to DaemonSet {name} by the role's patches"
             return (
-                f"{field} of DaemonSet {self._namespace}/{name} keeps it away{written}: {found.why}",
-                f"{who}; exclude the node where it is meant so",
+                f"{field} of DaemonSet {self._namespace}/{name} excludes the node{written}: {found.why}",
+                f"{who}; if this is intended, exclude the node",
             )
         event = evidence.newest(
             [
@@ -81,8 +81,11 @@ class Absences:
         desired, current = (int(status.get(key) or 0) for key in ("desiredNumberScheduled", "currentNumberScheduled"))
         if event and current < desired:
             return event, ""
-        why = f"DaemonSet {self._namespace}/{name} takes the node, and {current} of its {desired} pods exist"
-        return why, "see who deletes its pods, and that the DaemonSet controller (kube-controller-manager) runs"
+        why = f"DaemonSet {self._namespace}/{name} selects the node, and {current} of its {desired} pods exist"
+        return (
+            why,
+            "check what deletes its pods, and that the DaemonSet controller (kube-controller-manager) is running",
+        )
 
     @functools.cached_property
     def _daemon_sets(self) -> list[Obj]:
@@ -99,7 +102,7 @@ class Absences:
 
 
 def _writers(daemon_set: Obj, path: tuple[str, ...]) -> list[str]:
-    """Field managers but ours that own a field of the template, or something in it."""
+    """Field managers of others that own a field of the template, or a part of it."""
     paths = tuple(f"f:{name}" for name in (*_TEMPLATE, *path))
     found = []
     for entry in fieldsets.managers_of(daemon_set):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the cluster tells of a cause beyond the facts that a gate keeps: events, and the tails of logs. Each costs a request."""
+"""Details of a cause beyond the facts of a gate: events, and the tails of logs. Each needs a request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_TAIL = 4000
 
 
 def log_tail(client: Client, pod: PodFacts | None, container: str) -> str:
-    """The last lines of a container, and of its run before, where it was restarted; "" where there is no container to ask about."""
+    """The last lines of a container, and of its previous run if it was restarted; "" without a container."""
     if pod is None or not container:
         return ""
     facts = next((item for item in (*pod.inits, *pod.containers) if item.name == container), None)
@@ -38,7 +38,7 @@ def event_of_pod(client: Client, pod: PodFacts) -> str:
 
 
 def event_of_replica_sets(client: Client, deployment: str, namespace: str = "") -> str:
-    """Why a Deployment has made no pod: its ReplicaSets' names begin with its own."""
+    """Why a Deployment has created no pod. The names of its ReplicaSets start with its own name."""
     return _latest_of(client, namespace, "ReplicaSet", lambda owner: str(owner.get("name")).startswith(deployment))
 
 

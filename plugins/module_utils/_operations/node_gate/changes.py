@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate changes on nodes once it has judged them, or in check mode would change."""
+"""Changes of a gate on nodes once it has judged them, or their prediction in check mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 
 def soften(snapshot: GateSnapshot, *, check_mode: bool) -> list[str]:
-    """Names of nodes whose mark of an earlier run keeps off the pods that have to repair them. From now on those may come, while the gate waits."""
+    """Names of nodes with a NoSchedule taint of an earlier run that blocks the pods needed for recovery. It is softened before the gate waits."""
     nodes = snapshot.fleet.nodes
     waiting = (
         sorted(name for name, verdict in snapshot.verdicts.items() if verdict.state != chain.PASSED)
@@ -29,7 +29,7 @@ def soften(snapshot: GateSnapshot, *, check_mode: bool) -> list[str]:
 
 
 def mark(snapshot: GateSnapshot, plan: marks.QuarantinePlan, *, check_mode: bool) -> tuple[list[str], list[str]]:
-    """Names of nodes whose marks changed, or would change."""
+    """Names of nodes whose quarantine changed, or would change."""
     settings = snapshot.settings
     if not settings.marks or snapshot.broken:
         return [], []
@@ -49,7 +49,7 @@ def mark(snapshot: GateSnapshot, plan: marks.QuarantinePlan, *, check_mode: bool
 
 
 def switch(snapshot: GateSnapshot, *, check_mode: bool) -> list[str]:
-    """Names of nodes with a driver of ours that got the switches of its clients, or would get them."""
+    """Names of nodes with a driver of this collection that got the labels of its clients, or would get them."""
     if snapshot.settings.gate != "driver" or snapshot.broken:
         return []
     lacking = sorted(
@@ -61,7 +61,7 @@ def switch(snapshot: GateSnapshot, *, check_mode: bool) -> list[str]:
 
 
 def _has_our_driver(snapshot: GateSnapshot, name: str, check_mode: bool) -> bool:
-    """It works, or in check mode will, as far as is known: of a node that waits and has no driver its pool and its labels tell who brings it."""
+    """Whether the driver is one of this collection, or will be: for a waiting node without a driver, its pool and labels determine the provider."""
     node, state, pod = (
         snapshot.fleet.nodes[name],
         snapshot.verdicts[name].state,
@@ -74,7 +74,7 @@ def _has_our_driver(snapshot: GateSnapshot, name: str, check_mode: bool) -> bool
         and pod.driver_version
         and any(one.state and not one.succeeded and one.last_exit is not None for one in pod.inits)
     ):
-        # The manager has failed before. On a node that has joined after the last run it waits for clients which nobody makes leave, for ever.
+        # The driver manager has failed before. On a node that joined after the last run it would wait for clients that are never evicted.
         return True
     if not check_mode or state != chain.WAITING or node.quarantined or not node.uid:
         return False

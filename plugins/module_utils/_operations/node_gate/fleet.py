@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate sees of the cluster: nodes and pods reduced as they are read, kept current by watches, and packed between slices."""
+"""The cluster as a gate observes it: nodes and pods reduced to facts, kept current by watches, and packed between slices."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import G
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
 _VERSION = 1
-#: Seconds between two events of a watch that has not come to the present.
+#: Maximum seconds between two events of a watch that is not yet current.
 _FLOWING = 0.1
-#: Seconds between lists where one watch after the other has expired at once: whole fleets would be asked for many times a second (client-go's
-#: reflector backs off to 30 seconds as well). The first is made at once.
+#: Seconds between lists if watches expire at once, because otherwise a whole fleet would be listed many times a second (client-go's
+#: reflector backs off to 30 seconds as well). The first list is not delayed.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 
 
@@ -48,21 +48,21 @@ class Fleet:
         besides: c.Collection[str] = (),
         daemon_sets: c.Iterable[dict[str, t.Any]] | None = (),
     ) -> None:
-        """besides: namespaces whose pods are read, and not watched: what waits for them shows itself when they are ready. daemon_sets: as `Expected` has it."""
+        """besides: namespaces whose pods are read, and not watched, because the pods that wait for them are watched. daemon_sets: as in `Expected`."""
         self.nodes: dict[str, NodeFacts] = {}
         self.pool_names: dict[str, str] = {}
-        #: Parts that each node must have a pod of, as `Expected.of_node` tells them.
+        #: Parts of which each node must have a pod, from `Expected.of_node`.
         self.expected: dict[str, str] = {}
-        #: Pods that came, or tried again, while this run watched: what they say is no earlier state's result.
+        #: Pods that were created or retried during this run, so that their state is not the result of an earlier one.
         self.fresh: set[str] = set()
-        #: time.time() when a pod last came that had not been there.
+        #: time.time() when the last new pod was observed.
         self.grown = 0.0
-        #: How often each node has ceased to be Ready while this run watched.
+        #: How often each node became NotReady during this run.
         self.absences: collections.Counter[str] = collections.Counter()
         self._pods: dict[str, dict[str, PodFacts]] = {}
         self._changed: set[str] = set()
         self._versions: dict[str, str] = {}
-        #: Whose events still came when its time was over: it has most of the next look.
+        #: The kind whose events were still arriving at the end of its time. It gets most of the next interval.
         self._behind = ""
         self._expired_in_a_row, self._list_at = 0, -math.inf
         self._assigner = Assigner(pools)
@@ -72,7 +72,7 @@ class Fleet:
         self._selector = selectors.parse(pod_selector) if pod_selector else None
         self.expecting = Expected(gate, daemon_sets, self._selector)
         self._namespace = namespace
-        # The last one that is read is watched from there on.
+        # The namespace that is read last is watched from there on.
         self._namespaces = (*(one for one in besides if one != namespace), namespace)
         self._renamed = tuple(renamed)
 
@@ -100,19 +100,19 @@ class Fleet:
         return changed
 
     def read(self, client: Client) -> None:
-        """Everything once, page by page. Raises ManyFaults where the declared pools overlap."""
+        """Reads everything once, page by page. Raises ManyFaults if the declared pools overlap."""
         self.read_nodes(client)
         self.read_pods(client, self._namespaces)
 
     def read_nodes(self, client: Client) -> None:
-        """Without the pods. Raises ManyFaults where the declared pools overlap."""
+        """Reads the nodes only. Raises ManyFaults if the declared pools overlap."""
         self._read_nodes(client, client.resource("v1", "Node"))
         faults = self._assigner.faults(complete=False)
         if faults:
             raise ManyFaults(faults)
 
     def read_pods(self, client: Client, namespaces: c.Iterable[str]) -> None:
-        """All at once, so that a list which breaks off leaves what was known. A watch can follow the last namespace only."""
+        """Replaces all pods at once, so that an incomplete list does not change the known state. Only the last namespace can be watched from there."""
         resource = client.resource("v1", "Pod")
         found: list[PodFacts] = []
         for namespace in namespaces:
@@ -125,19 +125,19 @@ class Fleet:
             self._keep_pod(pod)
 
     def watch(self, client: Client, seconds: float, done: c.Callable[[], bool]) -> None:
-        """Events of the one kind for most of the time, then of the other for the rest; ends early when `done` says so after an event.
+        """Watches one kind for most of the time, then the other for the rest. Ends early if `done` returns true after an event.
 
-        Raises Unreachable or Overloaded where nothing could be seen.
+        Raises Unreachable or Overloaded if nothing could be observed.
         """
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds
-        # Where NFD or the device plugin report, nodes change; where drivers load and exporters start, pods do.
+        # If NFD or the device plugin report, nodes change. If drivers load and exporters start, pods change.
         first, second = ("pods", "nodes") if self._role in (parts.VALIDATOR, parts.EXPORTER) else ("nodes", "pods")
         if self._behind == second:
             first, second = second, first
         self._behind = ""
         if not self._follow(client, first, ends - short, done):
-            # A busy server may need more than the rest to answer, and it has just been there.
+            # A busy server may need longer than the rest to answer, and it has just answered.
             with contextlib.suppress(Unreachable, Overloaded):
                 self._follow(client, second, ends, done)
 
@@ -166,7 +166,7 @@ class Fleet:
         return False
 
     def _may_list(self, deadline: float) -> bool:
-        """Whether the time has come; waits for it as long as the look lasts."""
+        """Whether the next list is due. Waits for that until the end of the interval."""
         early = self._list_at - time.monotonic()
         if early > 0:
             time.sleep(max(0.0, min(early, deadline - time.monotonic())))
@@ -185,7 +185,7 @@ class Fleet:
             return
         pod = self._pod(event.object)
         if pod.role == parts.OTHER:
-            # One that was an agent's until it completed.
+            # The pod was permanent until it completed.
             if self._pods.get(pod.node, {}).pop(pod.uid, None) is not None:
                 self._changed.add(pod.node)
             return
@@ -223,7 +223,7 @@ class Fleet:
         return facts.name
 
     def _drop_node(self, name: str) -> None:
-        """One that a pool names stays, as a node that has still to join."""
+        """A node that a pool names is kept as a node that has yet to join."""
         if name in self._named:
             self._keep_node({"metadata": {"name": name}})
             return
@@ -241,13 +241,13 @@ class Fleet:
         return dataclasses.replace(facts, role=parts.OTHER) if facts.role == self._role else facts
 
     def _keep_pod(self, pod: PodFacts) -> None:
-        # Pods that no gate asks about (jobs) would only fill the memory.
+        # Pods that no gate judges (jobs) are not kept, to save memory.
         if pod.role != parts.OTHER and pod.node:
             self._pods.setdefault(pod.node, {})[pod.uid] = pod
             self._changed.add(pod.node)
 
     def pack(self) -> str:
-        """As text for the next slice. Facts of a fleet repeat, so little remains of them: about 60 bytes for a pod."""
+        """The state as text for the next slice. Facts of a fleet repeat, so it compresses to about 60 bytes for a pod."""
         state = [
             _VERSION,
             self.grown,
@@ -276,7 +276,7 @@ class Fleet:
 
 
 def is_candidate(facts: NodeFacts, pool: Pool) -> bool:
-    """The node has GPUs as far as anybody says: itself, its pool, or our own mark on it. Of one that has still to join nobody can say that it has none."""
+    """Whether the node has GPUs according to its labels, its pool, or its quarantine. A node that has yet to join counts as one with GPUs."""
     return facts.managed and (
         facts.gpu_present or pool.gpu is not None or facts.quarantined or (not facts.uid and pool.name != CPU)
     )
@@ -309,7 +309,7 @@ def _pod_row(pod: PodFacts) -> list[t.Any]:
 
 
 def _node(row: list[t.Any]) -> NodeFacts:
-    """JSON has made lists of tuples; facts are compared and hashed, so they become tuples again."""
+    """Restores tuples, which JSON converts to lists, because facts are compared and hashed."""
     *plain, slices = row[_GPU]
     row[_GPU] = GpuFacts(*[*plain, tuple(map(tuple, slices))])
     row[_ALLOCATABLE], row[_TAINTS] = tuple(map(tuple, row[_ALLOCATABLE])), tuple(map(tuple, row[_TAINTS]))

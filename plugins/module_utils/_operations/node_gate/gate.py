@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One gate over a fleet, over all its slices: verdicts of every node, kept current, and aged while some may still pass."""
+"""One gate over a fleet and all slices: current verdicts of every node, and their age while nodes may still pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 
 class Gate:
-    """started: time.time(), as slices are processes of their own. softened: nodes whose mark was too hard for those that repair them."""
+    """started: time.time(), as slices are processes of their own. softened: nodes whose taint was changed to PreferNoSchedule."""
 
     def __init__(self, settings: Settings, client: Client, fleet: Fleet, started: float) -> None:
         self.settings, self.client, self.fleet, self.started = settings, client, fleet, started
@@ -36,7 +36,7 @@ class Gate:
         self.rollouts = Rollouts(settings, client, fleet)
         self._judge, self._ages, self._lines = Judge(settings, fleet), Ages(), report.Lines()
         self._waiting: set[str] = set()
-        #: When a node of a pool was last seen to wait, time.time() by pool.
+        #: When a node of a pool was last observed waiting, time.time() by pool.
         self._waited: dict[str, float] = {}
 
     @property
@@ -60,7 +60,7 @@ class Gate:
         )
 
     def judge(self) -> None:
-        """New verdicts for nodes whose facts are new, then what has lasted too long."""
+        """Judges nodes with new facts, then applies the grace times."""
         self.judge_changed()
         now = time.time()
         for name in sorted(self._waiting):
@@ -74,7 +74,7 @@ class Gate:
                 self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
 
     def judge_changed(self) -> None:
-        """Costs what changed, and not what the fleet has: called after every event."""
+        """Its cost depends on the changes, not on the size of the fleet, because it is called after every event."""
         for name in self.fleet.take_changed():
             self.held.pop(name, None)
             verdict, held = self._judge.of_node(name) if name in self.fleet.nodes else (None, None)
@@ -91,23 +91,23 @@ class Gate:
         return bool(self._waiting)
 
     def look(self, seconds: float, done: c.Callable[[], bool]) -> None:
-        """See what happens. Time in which the server was away ages nothing. Raises ApiError where it stays away."""
+        """Observes changes. Time in which the server was unavailable does not count. Raises ApiError if it stays unavailable."""
         began = time.time()
         try:
             self.fleet.watch(self.client, seconds, done)
         except (Unreachable, Overloaded):
-            # A watch is given up sooner than a request.
+            # A watch is retried for a shorter time than a request.
             self.rollouts.go_on()
             self._skip(time.time() - began)
 
     def meet(self) -> None:
-        """The first request of a slice, which is the one that waits for a server that is away."""
+        """The first request of a slice, which waits for a server that is unavailable."""
         began = time.time()
         self.client.resource("v1", "Node")
         self._skip(time.time() - began)
 
     def settle(self, state: str, prefix: str) -> None:
-        """Whatever still waits ends as `state`; what only the observer can be blamed for is not known."""
+        """Waiting nodes end as `state`, or as unknown if only the observer was waiting."""
         for name in sorted(self._waiting):
             verdict = self.verdicts[name]
             self._set(
@@ -122,7 +122,7 @@ class Gate:
         return self._lines.new(report.progress_line(self.settings.gate, self.verdicts, self.left))
 
     def pack(self) -> dict[str, t.Any]:
-        """What the next slice resumes from."""
+        """State for the next slice."""
         return {
             "fleet": self.fleet.pack(),
             "started": self.started,
@@ -162,7 +162,7 @@ class Gate:
         self.rollouts.skip(seconds)
 
     def _began(self, when: str, now: float) -> float:
-        """When that was, on this machine's clock, by how long ago it is on the server's; `now` where the server tells no time."""
+        """Converts a time of the server's clock to this machine's clock; `now` if the server's clock is unknown."""
         server = self.client.server_time()
         try:
             return now if server is None else now - max(0.0, server - datetime.datetime.fromisoformat(when).timestamp())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdict on one node: by its chain, by what was declared, and by what its pods were in before."""
+"""The verdict on one node: by its chain, the declaration, and the previous states of its pods."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.fleet import Fleet, is_candidate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 
-#: The kubelet repeats what failed after at most five minutes: so long, a failure from before this run is only the last try's result.
+#: The kubelet retries a failure after at most five minutes. Until then, a failure from before this run is only the result of the last attempt.
 STALE = 330.0
-#: Where a container that has failed runs again for a moment between two back-offs. A driver's run takes minutes, and may be the one that works.
+#: Links whose failed containers run briefly between two back-offs. A driver's run takes minutes, and may succeed.
 _KEPT_FAILED = ("devices", exporters.GATE)
 
 
 @dataclasses.dataclass
 class Judge:
-    """failed: nodes that have failed by what a pod is in, and have not passed since: its uid.
+    """failed: uid of the pod by node, for nodes that failed because of a pod and have not passed since.
 
-    excused: crashes that do not count, by the validator pod's uid and step: only while the driver is away is that to be seen.
+    excused: crashes that do not count, by the validator pod's uid and step, because they can only be recognized while the driver is not ready.
     """
 
     settings: Settings
@@ -34,7 +34,7 @@ class Judge:
     excused: dict[str, dict[str, int]] = dataclasses.field(default_factory=dict)
 
     def of_node(self, name: str) -> tuple[Verdict | None, Verdict | None]:
-        """(the verdict, why the node is held): the first is None where it is not judged, the second where it is not held."""
+        """(the verdict, why the node is held): the first is None if the node is not judged, the second if it is not held."""
         gate, node, pods = self.settings.gate, self.fleet.nodes[name], self.fleet.pods_of(name)
         judged, expectation = (
             self._is_target(name),
@@ -56,9 +56,9 @@ class Judge:
         if snapshot.provider(self.settings, self.fleet, name) == "none" and self.settings.gate != "features":
             return False
         pod = self.fleet.pods_of(name).get(ROLE_OF_GATE[self.settings.gate])
-        # Upstream's device plugin has no node selector: where there is no GPU it crashes for ever, and that is normal.
+        # Upstream's device plugin has no node selector, so it always crashes on nodes without GPUs, which is normal.
         has_pod = pod is not None and (pod.ours or self.settings.gate != "devices")
-        # A node that has the gate's pod is judged even while NFD's labels are away.
+        # A node with the gate's pod is judged even while NFD's labels are missing.
         if self.settings.gate == exporters.GATE:
             return has_pod or expected.names_part(self.fleet.expected[name], EXPORTER)
         return is_candidate(node, pool) or (node.managed and has_pod)
@@ -73,13 +73,13 @@ class Judge:
         return dataclasses.replace(expectation, excused=found)
 
     def _fresh(self, verdict: Verdict) -> Verdict:
-        """A pod found failed when the run began may have been repaired since its last try: it gets one more."""
+        """The cause of a pod's failure before the run may have been corrected since, so the pod gets one more attempt."""
         if verdict.state == chain.FAILED and verdict.pod is not None and verdict.pod.uid not in self.fleet.fresh:
             return dataclasses.replace(verdict, state=chain.WAITING, grace=STALE)
         return verdict
 
     def _kept(self, name: str, verdict: Verdict) -> Verdict:
-        """What a pod has failed by lasts until its node passes."""
+        """A failure because of a pod remains until its node passes."""
         if verdict.state == chain.PASSED:
             self.failed.pop(name, None)
         if self.settings.gate not in _KEPT_FAILED or verdict.pod is None:

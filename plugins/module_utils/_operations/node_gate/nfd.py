@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs once for the cluster, in a namespace of its own, so that no node's pods tell of it: nfd-master and nfd-gc.
+"""nfd-master and nfd-gc, which run once in a cluster, in another namespace, so that no node's pods show their state.
 
-Without nfd-master no node gets a label, which a gate sees at its nodes. Without nfd-gc findings of vanished nodes stay, which it sees nowhere.
+Without nfd-master no node gets a label, which a gate detects. Without nfd-gc, features of deleted nodes remain, which it cannot detect.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state import workloads
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import READY
 
-#: nfd-master's pods by NFD's own manifests, ours, and its Helm chart.
+#: Labels of nfd-master's pods in NFD's own manifests, in those of this collection, and in its Helm chart.
 _MASTERS = ("app=nfd-master", "app.kubernetes.io/name=node-feature-discovery,role=master")
-#: Why pods cannot be made mostly stands in the Deployment's status already, with this reason; then an event says nothing more.
+#: If pods cannot be created, the Deployment's status usually has the cause with this reason, and events add nothing.
 _REFUSED = "FailedCreate"
-_NEXT = "see its pods, their events and their logs"
+_NEXT = "check its pods, their events and their logs"
 
 
 @dataclasses.dataclass(frozen=True)
 class Controller:
-    """A Deployment of ours that is not up. pod: the one that tells why, None where every pod that it has is ready."""
+    """A Deployment of this collection that is not ready. pod: the one with the cause, None if all of its pods are ready."""
 
     name: str
     namespace: str
-    #: As its status tells it: "0 of 1 pods".
+    #: From its status: "0 of 1 pods".
     lacking: str
     pod: PodFacts | None
 
@@ -44,14 +44,14 @@ class Controller:
         return f"Deployment {self.name}: {self.lacking}"
 
     def moves(self, nodes: c.Mapping[str, NodeFacts]) -> bool:
-        """Its node is away: Kubernetes makes the pod anew on another one after five minutes (tolerationSeconds of not-ready and unreachable)."""
+        """Whether its node is not ready. Kubernetes recreates the pod on another one after five minutes (tolerationSeconds of not-ready and unreachable)."""
         return (
             self.pod is not None and bool(self.pod.node) and not (self.pod.node in nodes and nodes[self.pod.node].ready)
         )
 
 
 def lacking(client: Client) -> list[Controller]:
-    """One request where all are up. Another deployer's NFD is not ours to judge."""
+    """Needs one request if all are ready. The NFD of another deployment is not judged."""
     selector = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
     found = []
     for item in client.list(client.resource("apps/v1", "Deployment"), label_selector=selector).items:
@@ -72,7 +72,7 @@ def lacking(client: Client) -> list[Controller]:
 
 
 def faults(client: Client, controllers: c.Iterable[Controller]) -> list[Fault]:
-    """Why each is not up, as its pod tells it, or, where it has none, what should have made one."""
+    """Why each one is not ready, from its pod, or from its owner if it has none."""
     found = []
     for one in controllers:
         why, tail = one.lacking, ""
@@ -84,7 +84,7 @@ def faults(client: Client, controllers: c.Iterable[Controller]) -> list[Fault]:
             ):
                 why = f"{one.lacking}; {event}"
         except ApiError as error:
-            why = f"{one.lacking}; why could not be asked: {error}"
+            why = f"{one.lacking}; the cause could not be read: {error}"
         said = trouble.of_pod(one.pod) if one.pod is not None else None
         next_step = hints.next_step(tail) or hints.next_step(why) or (said.next_step if said else _NEXT)
         line = hints.telling(tail)
@@ -100,7 +100,7 @@ def faults(client: Client, controllers: c.Iterable[Controller]) -> list[Fault]:
 
 
 def master(client: Client) -> tuple[str, str]:
-    """(what is wrong with nfd-master, whoever has deployed it, the tail of its log)."""
+    """(the problem of nfd-master of any deployment, the tail of its log)."""
     try:
         found = (
             _telling(pod for pod in _pods(client, selector) if pod.role == parts.NFD_MASTER) for selector in _MASTERS
@@ -108,11 +108,11 @@ def master(client: Client) -> tuple[str, str]:
         pod = next((pod for pod in found if pod is not None), None)
         if pod is None:
             event = causes.event_of_replica_sets(client, "nfd-master")
-            return f"no pod of nfd-master is in the cluster{': ' if event else ''}{event}", ""
+            return f"the cluster has no pod of nfd-master{': ' if event else ''}{event}", ""
         why, tail = _cause(client, pod)
         return f"nfd-master: {why}", tail
     except HwaccelError as error:
-        return f"nfd-master could not be asked: {error}", ""
+        return f"nfd-master could not be read: {error}", ""
 
 
 def _pods(client: Client, selector: str, namespace: str = "") -> list[PodFacts]:
@@ -126,9 +126,9 @@ def _telling(pods: t.Iterable[PodFacts]) -> PodFacts | None:
 
 
 def _cause(client: Client, pod: PodFacts) -> tuple[str, str]:
-    """(what is wrong with a pod, the tail of its log, "" where no container has run)."""
+    """(the problem of a pod, the tail of its log, "" if no container has run)."""
     found = trouble.of_pod(pod)
-    why = found.reason if found else "it runs" if pod.ready else "it is not ready"
+    why = found.reason if found else "it is running" if pod.ready else "it is not ready"
     ran = next(
         (
             item.name

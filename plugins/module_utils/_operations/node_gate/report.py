@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate tells: progress lines, counts, faults with log tails, and the table of pools."""
+"""Reports of a gate: progress lines, counts, faults with log tails, and the table of pools."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.quarantine import QuarantinePlan
 
-#: Seconds between two lines that differ, and between two that say the same.
+#: Seconds between two different progress lines, and between two equal ones.
 _LINE_EVERY, _SAME_LINE_EVERY = 5.0, 60.0
 STATES = (chain.PASSED, chain.WAITING, chain.FAILED, chain.UNKNOWN)
 
@@ -78,7 +78,7 @@ def last_line(gate: str, verdicts: Verdicts, plan: QuarantinePlan, held: Verdict
 
 
 def values(snapshot: GateSnapshot, plan: QuarantinePlan, *, ask: bool) -> dict[str, t.Any]:
-    """ask: whether the cluster is asked further, for what nodes that have not passed say."""
+    """ask: whether the cluster is queried for details of nodes that have not passed."""
     verdicts = snapshot.verdicts
     failed = sorted(name for name, verdict in verdicts.items() if verdict.state == chain.FAILED)
     return {
@@ -94,7 +94,7 @@ def values(snapshot: GateSnapshot, plan: QuarantinePlan, *, ask: bool) -> dict[s
 
 
 def faults(snapshot: GateSnapshot, *, ask: bool = True) -> list[dict[str, t.Any]]:
-    """Every node that has not passed, failed ones first, at most `sample`; only these cost requests."""
+    """Every node that has not passed, failed ones first, at most `sample`; only these need requests."""
     order = {chain.FAILED: 0, chain.UNKNOWN: 1, chain.WAITING: 2}
     chosen = sorted(
         (order[verdict.state], name) for name, verdict in snapshot.verdicts.items() if verdict.state in order
@@ -111,7 +111,7 @@ def faults(snapshot: GateSnapshot, *, ask: bool = True) -> list[dict[str, t.Any]
             else ""
         )
         if ask and verdict.observer and verdict.state == chain.UNKNOWN:
-            # Of all such nodes the cause is one and the same.
+            # All such nodes have the same cause.
             observer = observer or nfd.master(snapshot.client)
             reported, tail = f"{reported}; {observer[0]}", observer[1]
         rows.append(
@@ -131,7 +131,7 @@ def faults(snapshot: GateSnapshot, *, ask: bool = True) -> list[dict[str, t.Any]
 
 
 def held(snapshot: GateSnapshot) -> list[dict[str, t.Any]]:
-    """Nodes that are not judged, because their driver holds what the gate would wait for: at most `sample`, and without asking further."""
+    """Nodes that are not judged, because their exporter waits for a driver: at most `sample`, without further requests."""
     return [
         {
             "node": name,
@@ -146,7 +146,7 @@ def held(snapshot: GateSnapshot) -> list[dict[str, t.Any]]:
 
 
 def _reason(name: str, snapshot: GateSnapshot, absences: Absences) -> tuple[str, str]:
-    """(why, and the next step where that is known by it). Where no container has a log, the pod's events or the DaemonSet that should have made it say more."""
+    """(why, and the next step if known). Without a log, the cause is in the pod's events, or in the DaemonSet that should have created the pod."""
     verdict = snapshot.verdicts[name]
     kubelet_reports = verdict.pod is not None and any(
         item.message for item in (*verdict.pod.inits, *verdict.pod.containers)
@@ -163,12 +163,12 @@ def _reason(name: str, snapshot: GateSnapshot, absences: Absences) -> tuple[str,
             )
             why, next_step = absences.cause(name, part) if part and snapshot.fleet.nodes[name].ready else ("", "")
     except HwaccelError as error:
-        why = f"why could not be asked: {error}"
+        why = f"the cause could not be read: {error}"
     return f"{verdict.reason}; {why}" if why and why not in verdict.reason else verdict.reason, next_step
 
 
 def pool_rows(snapshot: GateSnapshot) -> list[dict[str, t.Any]]:
-    """One row for each pool that has a node in this gate."""
+    """One row for each pool with a node at this gate."""
     by_pool: dict[str, list[str]] = {}
     for name in snapshot.verdicts:
         by_pool.setdefault(snapshot.fleet.pool_names[name], []).append(name)
@@ -200,13 +200,13 @@ def _pool_row(snapshot: GateSnapshot, pool: str, names: list[str]) -> dict[str, 
 
 
 def _drivers(snapshot: GateSnapshot, nodes: c.Sequence[NodeFacts]) -> list[str]:
-    """Distinct versions. A branch is left out where a node that has spoken already names a version of it."""
+    """Distinct versions. A branch is omitted if another node already reports a version of it."""
     found = {driver for node in nodes if (driver := _driver(snapshot, node.name))}
     return sorted(driver for driver in found if not any(other.startswith(f"{driver}.") for other in found))
 
 
 def _driver(snapshot: GateSnapshot, name: str) -> str:
-    """GPU feature discovery's word, before it has spoken the host's, our label's or the image's."""
+    """The version from GPU feature discovery, or else from the host, the collection's label or the image."""
     node = snapshot.fleet.nodes[name]
     pod = snapshot.fleet.pods_of(name).get("driver")
     known = node.driver_version or node.host_driver
@@ -221,38 +221,40 @@ def failure(
     broken: ApiError | None,
     controllers: list[Fault],
 ) -> HwaccelError | None:
-    """None where the run may go on: no more nodes failed than are borne, of every node something is known, and what serves them all is up."""
+    """None if the run may continue: no more nodes failed than allowed, no node is unknown, and the cluster-wide components are ready."""
     numbers = counts(verdicts)
     if broken is not None:
         last = broken.faults[0]
         why = f"{numbers[chain.PASSED]} of {len(verdicts)} nodes had passed, {numbers[chain.UNKNOWN]} are unknown: {dataclasses.replace(last, next_step='')}"
-        # What the server itself has answered has a next step of its own.
+        # An answer of the server has its own next step.
         next_step = (
             last.next_step
             if isinstance(broken, (Forbidden, Unauthorized))
-            else "see that the API server can be reached"
+            else "check that the API server can be reached"
         )
-        return HwaccelError(f"gate {gate} lost the cluster", last.where, why, f"{next_step}, and run again")
-    # Nodes that miss what it does for them have reported it already.
+        return HwaccelError(
+            f"gate {gate} lost the connection to the cluster", last.where, why, f"{next_step}, and run again"
+        )
+    # Nodes that are affected by it already reported it.
     controllers = [fault for fault in controllers if not any(fault.what in row["reason"] for row in reported)]
     if plan.within:
         head = Fault(
-            f"gate {gate}: what serves all nodes is not up", "", "", "repair what is named below, and run again"
+            f"gate {gate}: cluster-wide components are not ready", "", "", "repair the problems below, and run again"
         )
         return GateFailed([head, *controllers]) if controllers else None
     lost = f" and {numbers[chain.UNKNOWN]} are unknown" if numbers[chain.UNKNOWN] else ""
-    what = f"gate {gate}: {numbers[chain.FAILED]} of {len(verdicts)} nodes failed{lost}, {plan.limit} may"
+    what = f"gate {gate}: {numbers[chain.FAILED]} of {len(verdicts)} nodes failed{lost}, {plan.limit} allowed"
     head = Fault(
         what,
         "",
-        "the cause is probably not theirs, so no node was quarantined",
-        "repair what is named below, and run again",
+        "the nodes are probably not the cause, so no node was quarantined",
+        "repair the problems below, and run again",
     )
     return GateFailed([head, *_grouped(reported), *controllers])
 
 
 def _grouped(reported: list[dict[str, t.Any]]) -> list[Fault]:
-    """Nodes with the same trouble in one sentence: the pods' names are what differs."""
+    """Nodes with the same problem in one sentence, in which only the names of pods differ."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     logs: dict[tuple[str, str, str], str] = {}
     for row in reported:
@@ -278,13 +280,13 @@ def _grouped(reported: list[dict[str, t.Any]]) -> list[Fault]:
 
 @dataclasses.dataclass
 class Lines:
-    """last: the line that was reported last, as far as it says what is, and at: time.time() of that."""
+    """last: the last reported line without its remaining time, and at: time.time() of that."""
 
     last: str = ""
     at: float = 0.0
 
     def new(self, line: str) -> list[str]:
-        """The line, where it says something new or the last one is long ago."""
+        """The line, if it differs from the last one or the last one was long ago."""
         text, now = line.partition(";")[0], time.time()
         if now - self.at < (_SAME_LINE_EVERY if text == self.last else _LINE_EVERY):
             return []
@@ -293,7 +295,7 @@ class Lines:
 
 
 class GateFailed(ManyFaults):
-    """More nodes failed than the caller bears."""
+    """More nodes failed than max_failed allows."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(faults)

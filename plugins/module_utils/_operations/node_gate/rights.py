@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which rights a gate lacks for what its run would do next. A run finds out by its requests; check mode, which makes none of them, asks."""
+"""Permissions that a gate lacks for its next changes. A run detects them by its requests. Check mode, which sends none of these, sends access reviews."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import qua
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.fleet import NODE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
 
-#: Kinds of every Kubernetes: not worth a discovery.
+#: Kinds that every Kubernetes has, so that no discovery is needed.
 _DAEMON_SET = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
 _DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments", True)
 _POD = Resource("", "v1", "Pod", "pods", True)
 _EVENT = Resource("", "v1", "Event", "events", True)
 
-#: A mark is written on condition of what was read just before.
+#: A quarantine is written under the condition that the node has not changed since it was read.
 _MARKING: tuple[Question, ...] = (("get", NODE, ""), ("patch", NODE, ""))
 _LOOKING: tuple[Question, ...] = (("list", _DAEMON_SET, ""),)
-#: In all namespaces.
+#: Needed in all namespaces.
 _LOOKING_AT_CONTROLLERS: tuple[Question, ...] = (("list", _DEPLOYMENT, ""),)
 _WAITING: tuple[Question, ...] = (("watch", NODE, ""), ("watch", _POD, ""))
-#: In all namespaces, for how hard a mark may be. Without it a run goes on, and marks softly.
+#: Needed in all namespaces, for the effect of the taint. Without it a run continues with PreferNoSchedule.
 _WEIGHING: tuple[Question, ...] = (("list", _DAEMON_SET, ""),)
-#: Without these a run goes on, and its faults say less.
+#: Without these a run continues, and its faults have less detail.
 _TELLING: tuple[Question, ...] = (("get", _POD, "log"), ("list", _EVENT, ""))
 
 
 @dataclasses.dataclass(frozen=True)
 class Lacking:
-    """needed: without them the run fails. telling: without them it says less of why a node failed, or marks it less."""
+    """needed: the run fails without them. telling: without them a run reports fewer causes, or uses the weaker taint."""
 
     needed: tuple[Right, ...] = ()
     telling: tuple[Right, ...] = ()
 
     def added_to(self, outcome: Outcome) -> Outcome:
-        """The outcome of a check, with all that is lacking; a failure, of a run that would change nothing, where the run would fail."""
+        """The outcome of check mode with all missing permissions. It is a failure without changes if the run would fail."""
         outcome.values["missing_rights"] = rights.as_dicts(sorted((*self.needed, *self.telling)))
         outcome.warnings += [str(fault) for fault in rights.faults(self.telling)]
         if self.needed:
@@ -53,9 +53,9 @@ class Lacking:
 
 
 def of_run(snapshot: GateSnapshot, *, marks_due: bool) -> Lacking:
-    """Of the run that a check stands for. Where no node is known yet, it will have some to wait for. marks_due: nodes are to be marked, freed or labelled.
+    """Missing permissions of the run. If no node is known yet, the run may have some to wait for. marks_due: nodes must be quarantined, released or labeled.
 
-    A fleet that has passed, with nothing to mark, costs one request, and one more for Deployments.
+    A fleet that has passed, with no change, needs one request, and one more for Deployments.
     """
     settings = snapshot.settings
     waits = not snapshot.verdicts or any(verdict.state != chain.PASSED for verdict in snapshot.verdicts.values())
@@ -76,5 +76,5 @@ def _marked_hard(snapshot: GateSnapshot) -> bool:
 
 
 def of_marking(client: Client) -> Lacking:
-    """For what lifts marks without judging anything."""
+    """Missing permissions to lift quarantines without judging nodes."""
     return Lacking(tuple(rights.refused(client, _MARKING, "")))

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the DaemonSets behind a gate have done what was last declared.
+"""Whether the DaemonSets of a gate have rolled out their latest version.
 
-A gate that looks right after an apply would find no pods, or those of the template before, and take that for the answer.
+Right after an apply, a gate would find no pods, or those of the previous template, and would judge by them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 @dataclasses.dataclass
 class Rollouts:
-    """open: what DaemonSets and Deployments have not done yet, in words. since: time.time() since when that has not changed.
+    """open: pending rollouts of DaemonSets and Deployments, as text. since: time.time() since when that has not changed.
 
-    controllers: Deployments that were not up at the last look.
+    controllers: Deployments that were not ready when last observed.
     """
 
     settings: Settings
@@ -35,7 +35,7 @@ class Rollouts:
     controllers: list[nfd.Controller] = dataclasses.field(default_factory=list)
 
     def go_on(self) -> bool:
-        """One that stands still for too long is not waited for, nor one that Kubernetes moves by itself."""
+        """Whether a rollout is waited for. One without progress is not, and neither is a pod that Kubernetes reschedules."""
         now, found = time.time(), self._daemon_sets()
         self.look_at_controllers()
         found += map(str, self.down)
@@ -45,22 +45,20 @@ class Rollouts:
 
     @property
     def down(self) -> list[nfd.Controller]:
-        """Deployments that do not come up unless somebody does something."""
+        """Deployments that need action by the user to become ready."""
         return [one for one in self.controllers if not one.moves(self.fleet.nodes)]
 
     def look_at_controllers(self) -> None:
         self.controllers = nfd.lacking(self.client) if self.settings.gate == "features" else []
 
     def skip(self, seconds: float) -> None:
-        """Time that ages nothing."""
+        """Time that does not count."""
         self.since += seconds
 
     def left_behind(self) -> list[str]:
-        """What the gate waits for no longer, and no failure tells."""
+        """Rollouts that the gate stopped waiting for, and that no failure reports."""
         down = set(map(str, self.down))
-        found = [
-            f"gate {self.settings.gate} did not wait any longer for {line}" for line in self.open if line not in down
-        ]
+        found = [f"gate {self.settings.gate} stopped waiting for {line}" for line in self.open if line not in down]
         return found + [
             f"{one}; its node {one.pod.node} is not Ready"
             for one in self.controllers
@@ -80,14 +78,14 @@ def _unfinished(item: dict[str, t.Any], known: int) -> str:
     status = item.get("status") or {}
     desired = int(status.get("desiredNumberScheduled") or 0)
     if int(status.get("observedGeneration") or 0) < int(item["metadata"].get("generation") or 0):
-        return "the controller has not seen its last change"
+        return "the controller has not observed its latest version"
     if int(status.get("currentNumberScheduled") or 0) < desired or known < desired:
         return f"{min(known, int(status.get('currentNumberScheduled') or 0))} of {desired} pods exist"
     updated = int(status.get("updatedNumberScheduled") or 0)
-    # With OnDelete nothing is replaced by itself: the pods that are there are the ones to judge.
+    # With OnDelete pods are not replaced automatically, so the existing pods are judged.
     if (
         updated < desired
         and ((item["spec"].get("updateStrategy") or {}).get("type") or "RollingUpdate") == "RollingUpdate"
     ):
-        return f"{updated} of {desired} pods have its last template"
+        return f"{updated} of {desired} pods have its latest template"
     return ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One gate over a fleet: judge every node, wait while some may still pass, then say which failed and keep those apart."""
+"""Runs one gate over a fleet: judges every node, waits while some may still pass, then reports and quarantines those that failed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.gate import Gate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 
-#: One look at the events of pods and of nodes.
+#: Seconds of one interval in which events of pods and nodes are watched.
 _CYCLE = 4.0
-#: And where only the DaemonSets' and Deployments' own state is waited for.
+#: Seconds of an interval if only the state of DaemonSets and Deployments is waited for.
 _SHORT_CYCLE = 1.0
 
 
@@ -34,9 +34,9 @@ def run(
     deadline: float | None = None,
     resume: dict[str, t.Any] | None = None,
 ) -> Outcome:
-    """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the slice before.
+    """deadline: time.monotonic() at which a slice ends; resume: the `pending` of the previous slice.
 
-    In check mode the gate looks once, waits for nothing and writes nothing. It fails only where the run would lack a right.
+    In check mode the gate reads once, does not wait and writes nothing. It fails only if the run would lack a permission.
     """
     marks.limit_of(settings.max_failed, 0)
     gate = begin(settings, client, resume or {})
@@ -61,7 +61,7 @@ def run(
             gate.judge()
             lines += gate.progress()
         if gate.left <= 0:
-            # While nodes waited nobody looked at them.
+            # They were not read while nodes were waiting.
             gate.rollouts.look_at_controllers()
     except ApiError as error:
         gate.judge_changed()
@@ -72,7 +72,7 @@ def run(
 
 
 def begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
-    """The gate with its fleet, read anew or as the slice before has left it ({}: there was none)."""
+    """The gate with its fleet, read again or restored from the previous slice ({}: there was none)."""
     renamed = {sharing.renamed for config in settings.plugin_configs.values() for sharing in config.sharing}
     besides = (settings.driver_namespace,) if settings.gate == exporters.GATE and settings.driver_namespace else ()
     fleet = Fleet(
@@ -91,16 +91,16 @@ def begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
 
 
 def _judged(gate: Gate, nodes_wait: bool) -> bool:
-    """After an event: nothing waits any more, so that the gate may end.
+    """Checks after an event whether no node is waiting, so that the gate can end.
 
-    Where nothing waited before either, pods are still to be seen: all that come, and not one a look.
+    If nothing was waiting before either, new pods are still observed, all of an interval and not one by one.
     """
     gate.judge_changed()
     return nodes_wait and not gate.waiting()
 
 
 def _checked(gate: Gate) -> Outcome:
-    """What a run would change by what there is, and the rights that it would lack."""
+    """Changes that a run would make in the observed state, and permissions that it would lack."""
     result, _plan = _changed(gate, broken=False, check_mode=True)
     rights.of_run(gate.snapshot(), marks_due=result.changed).added_to(result)
     lacking = [name for name in gate.verdicts if not gate.fleet.nodes[name].uid]
@@ -110,11 +110,11 @@ def _checked(gate: Gate) -> Outcome:
 
 
 def _ended(gate: Gate, broken: ApiError | None) -> Outcome:
-    """The end: verdicts settled, failed nodes marked, passed ones freed, everything reported. broken: what made an end of looking."""
+    """The end: settles verdicts, quarantines failed nodes, releases passed ones, and reports. broken: the error that ended the observation."""
     if broken is not None:
-        gate.settle(chain.UNKNOWN, "the gate could not look any further: ")
+        gate.settle(chain.UNKNOWN, "the gate could not observe it further: ")
     else:
-        gate.settle(chain.FAILED, f"still so after {gate.timeout:.0f} s: ")
+        gate.settle(chain.FAILED, f"after {gate.timeout:.0f} s: ")
     result, plan = _changed(gate, broken=broken is not None, check_mode=False)
     result.warnings += gate.rollouts.left_behind() + _nothing_judged(gate)
     result.progress = [report.last_line(gate.settings.gate, gate.verdicts, plan, gate.held)]
@@ -124,7 +124,7 @@ def _ended(gate: Gate, broken: ApiError | None) -> Outcome:
 
 
 def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, marks.QuarantinePlan]:
-    """Marks and switches, written or predicted, with all that is reported of the nodes."""
+    """Quarantines and labels, written or predicted, with the report on all nodes."""
     snapshot, states = gate.snapshot(broken=broken), {name: verdict.state for name, verdict in gate.verdicts.items()}
     plan = marks.plan(gate.settings.gate, states, gate.fleet.nodes, gate.settings.max_failed)
     quarantined, released = changes.mark(snapshot, plan, check_mode=check_mode)
@@ -138,4 +138,6 @@ def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, ma
 def _nothing_judged(gate: Gate) -> list[str]:
     if gate.verdicts or gate.held or gate.settings.gate not in chain.GATES:
         return []
-    return [f"gate {gate.settings.gate}: no node to judge, none shows a GPU and no declared pool with GPUs has one"]
+    return [
+        f"gate {gate.settings.gate}: no node to judge: no node reports a GPU, and no declared pool with GPUs has a node"
+    ]

@@ -15,14 +15,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests, patches
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 
-#: Seconds that a gate waits where the caller says nothing: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
+#: Default seconds that a gate waits: a driver is built in up to 20 minutes, NFD and the plugin report within one or two.
 BASE_TIMEOUT = {"features": 300.0, "driver": 1800.0, "devices": 300.0, "exporters": 300.0}
-#: And for each node more, because registries and the API server serve a large fleet one after the other.
+#: Additional seconds for each node, because registries and the API server need longer for a large fleet.
 SECONDS_PER_NODE = 0.3
 
 
 def declared(definition: t.Sequence[t.Any], raw_patches: t.Any) -> tuple[dict[str, t.Any], ...]:
-    """DaemonSets of a set after its patches. Those that match none of them are for other objects of the set. Raises ManyFaults."""
+    """DaemonSets of a set after its patches. Patches that match none of them are for other objects of the set. Raises ManyFaults."""
     found, faults = manifests.load(definition)
     wishes, wrong = patches.read(raw_patches)
     mine = [one for one in found if one.key.kind == "DaemonSet"]
@@ -37,26 +37,26 @@ class Settings:
     gate: str
     pools: tuple[Pool, ...] = ()
     namespace: str = "hwaccel-gpu"
-    #: Of driver, toolkit and validator, where gate `exporters` is to look for them elsewhere.
+    #: Namespace of driver, toolkit and validator for gate `exporters`, if it is another one.
     driver_namespace: str = ""
     pod_selector: str = ""
     max_failed: t.Any = 0
     quarantine: bool = True
     exclude: frozenset[str] = frozenset()
-    #: None: by gate and size of the fleet.
+    #: None means a default by gate and size of the fleet.
     wait_timeout: float | None = None
     sample: int = 20
-    #: Those that the role's set brings, as they are applied; () where another deployment brings them, None where nobody says.
+    #: Those of the role's set as applied; () if another deployment provides them, None if not declared.
     daemon_sets: tuple[dict[str, t.Any], ...] | None = None
     plugin_configs: c.Mapping[str, PluginConfig] = dataclasses.field(default_factory=dict)
-    #: By pool, where it does not say so itself: hwaccel, host, existing or none.
+    #: Provider by pool, for pools that do not declare it: hwaccel, host, existing or none.
     driver_providers: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def timeout_of(self, nodes: int) -> float:
-        """Seconds, for so many nodes."""
+        """Timeout in seconds for this number of nodes."""
         return BASE_TIMEOUT[self.gate] + SECONDS_PER_NODE * nodes if self.wait_timeout is None else self.wait_timeout
 
     @property
     def marks(self) -> bool:
-        """Whether failed nodes are kept from new pods: one that nobody watches still computes."""
+        """Whether failed nodes are quarantined. A node without an exporter can still run GPU pods."""
         return self.quarantine and self.gate in chain.GATES

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate has found, for whoever tells of it or changes something by it."""
+"""The findings of a gate, for reports and changes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 
 
 def provider(settings: Settings, fleet: Fleet, node: str) -> str:
-    """Who brings the node's driver, "" where nobody has said."""
+    """Provider of the node's driver, "" if not declared."""
     pool = fleet.pool(node)
     return pool.driver.provider or settings.driver_providers.get(pool.name, "")
 
 
 def expectation(settings: Settings, fleet: Fleet, node: str) -> Expectation:
-    """What the gate's chain is to show of the node."""
+    """What the gate expects of the node."""
     facts, pool, brought_by = fleet.nodes[node], fleet.pool(node), provider(settings, fleet, node)
     config = settings.plugin_configs.get(facts.plugin_config or pool.plugin_config or "default")
     return Expectation(
@@ -36,9 +36,9 @@ def expectation(settings: Settings, fleet: Fleet, node: str) -> Expectation:
 
 @dataclasses.dataclass(frozen=True)
 class GateSnapshot:
-    """held: nodes that are not judged, because their exporter waits for their driver (the driver's verdict) or somebody has switched off what would be.
+    """held: nodes that are not judged, because their exporter waits for their driver (the driver's verdict), or because the component is disabled.
 
-    started: time.time() of the run. waited: when a node of a pool was last seen to wait, time.time() by pool. broken: the cluster cannot be asked any more.
+    started: time.time() of the run. waited: when a node of a pool was last observed waiting, time.time() by pool. broken: the cluster can no longer be reached.
     """
 
     settings: Settings

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No gate passes a node from which a pod of ours is kept, whatever keeps it away, and the cause is named. What the roles declare is what counts."""
+"""No gate passes a node from which a pod of ours is kept, whatever excludes the node, and the cause is named. What the roles declare is what counts."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def deleted(world: World) -> list[str]:
     """By whoever, with a DaemonSet controller that does not run."""
     for item in world.of_part():
         item["status"]["currentNumberScheduled"] = 2
-    return ["takes the node, and 2 of its 4 pods exist"]
+    return ["selects the node, and 2 of its 4 pods exist"]
 
 
 @pytest.mark.parametrize("way", [selector, toleration, affinity, quota, deleted])
@@ -219,7 +219,7 @@ def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Ti
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
     )
     assert result.values["failed_nodes"] == KEPT
-    assert f"it asks for {s.PCI} In (true)" in result.values["faults"][0]["reason"]
+    assert f"it requires {s.PCI} In (true)" in result.values["faults"][0]["reason"]
 
 
 def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Time) -> None:
@@ -228,7 +228,7 @@ def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Time) -> None:
     result = run(
         settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
     )
-    assert "DaemonSet hwaccel-gpu/nvidia-dcgm-exporter-training is not there" in result.values["faults"][0]["reason"]
+    assert "DaemonSet hwaccel-gpu/nvidia-dcgm-exporter-training is missing" in result.values["faults"][0]["reason"]
 
 
 @pytest.mark.parametrize("gate", ["driver", "devices", "exporters"])
@@ -247,7 +247,7 @@ def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(cl
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
     )
     assert (result.values["nodes"], result.failure) == (PASSED | {"passed": 2}, None)
-    assert [(row["node"], f"{label}=false keeps its" in row["reason"]) for row in result.values["held"]] == [
+    assert [(row["node"], f"{label}=false disables its" in row["reason"]) for row in result.values["held"]] == [
         (name, True) for name in KEPT
     ]
     assert result.progress[-1] == f"{gate}: 2 of 2 passed, 2 switched off: training-2, training-3"
@@ -287,7 +287,7 @@ def test_what_is_paused_is_waited_for(clock: Time) -> None:
         )
         assert result.values["nodes"]["passed"] == passed
     assert (
-        "nvidia.com/gpu.deploy.dcgm-exporter=paused-for-driver-upgrade keeps its exporter away"
+        "nvidia.com/gpu.deploy.dcgm-exporter=paused-for-driver-upgrade pauses its exporter"
         in result.values["faults"][0]["reason"]
     )
 

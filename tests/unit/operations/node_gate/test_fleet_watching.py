@@ -37,7 +37,7 @@ def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Time) -> None:
     assert result.values["nodes"] == {"passed": 15, "waiting": 0, "failed": 0, "unknown": 1}
     assert result.values["failed_nodes"] == []
     assert cluster.writes == []
-    assert "lost the cluster" in str(result.failure)
+    assert "lost the connection to the cluster" in str(result.failure)
 
 
 @pytest.mark.parametrize("between_slices", [False, True])

@@ -39,7 +39,7 @@ def test_a_node_that_comes_and_goes_has_failed(clock: Time, absences: int, faile
     values = run(settings(wait_timeout=120), flapping(clock, absences)).values
     assert values["failed_nodes"] == failed
     told = {row["node"]: row for row in values["faults"]}
-    assert absences < chain.FLAPS or "has ceased to be Ready 3 times" in told[COMES_AND_GOES]["reason"]
+    assert absences < chain.FLAPS or "became NotReady 3 times" in told[COMES_AND_GOES]["reason"]
 
 
 def test_absences_count_over_slices(clock: Time) -> None:

@@ -58,7 +58,7 @@ def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Time, by: t.Callable
     began = clock.now
     result = run(by("host", wait_timeout=900.0, max_failed=0), cluster)
     assert clock.now - began >= 900
-    assert "the validator pod starts" in result.values["faults"][0]["reason"]
+    assert "the validator pod is starting" in result.values["faults"][0]["reason"]
     assert run(by("host"), cluster, check_mode=True).values["switched"] == []
 
 
@@ -93,7 +93,7 @@ def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Time, 
             "plugin",
             "container nvidia-device-plugin of pod",
         ),
-        ([ready, s.plugin("training-0")], "plugin", "no GPU is schedulable"),
+        ([ready, s.plugin("training-0")], "plugin", "no GPU is allocatable"),
         ([ready], "plugin", "neither a validator nor a device plugin is on the node"),
     ):
         found = told(

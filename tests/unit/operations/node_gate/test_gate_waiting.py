@@ -57,7 +57,7 @@ def test_what_still_waits_at_the_end_has_failed(clock: Time) -> None:
     ]
     cluster = NodeCluster([training(0)], loading, on_idle=clock.advance)
     result = run(settings(wait_timeout=60), cluster)
-    assert result.values["faults"][0]["reason"].startswith("still so after 60 s: the driver is compiling")
+    assert result.values["faults"][0]["reason"].startswith("after 60 s: the driver is compiling")
     assert result.values["faults"][0]["log_tail"]
     assert result.failure is not None
 
@@ -154,7 +154,7 @@ def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: 
     result = run(settings("devices"), cluster)
     assert result.values["nodes"]["passed"] == 2
     assert result.warnings == [
-        "gate devices did not wait any longer for DaemonSet device-plugin: 1 of 2 pods have its last template"
+        "gate devices stopped waiting for DaemonSet device-plugin: 1 of 2 pods have its latest template"
     ]
     assert 100 <= clock.now - began < 200
 
@@ -165,16 +165,16 @@ def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Time
     lacking = daemon_set("gpu-feature-discovery", found, 1)
     lacking["status"]["currentNumberScheduled"] = 0
     made = daemon_set("gpu-feature-discovery", found, 1)
-    labelled = training(0, allocatable=8)
-    labelled["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
+    labeled = training(0, allocatable=8)
+    labeled["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
     later: list[Step] = [
         lambda cluster: None,
         lambda cluster: cluster.put(made),
         lambda cluster: cluster.put(found),
-        lambda cluster: cluster.put(labelled),
+        lambda cluster: cluster.put(labeled),
     ]
     for script, warnings in (
-        ([], ["gate devices did not wait any longer for DaemonSet gpu-feature-discovery: 0 of 1 pods exist"]),
+        ([], ["gate devices stopped waiting for DaemonSet gpu-feature-discovery: 0 of 1 pods exist"]),
         (later, []),
     ):
         cluster = fleet(1, clock=clock, script=script)

@@ -204,5 +204,5 @@ def test_a_cluster_that_is_lost_at_the_end_is_no_fault_of_theirs(clock: Time, mo
 
     monkeypatch.setattr(NodeCluster, "list", away)
     failure = str(judged(clock, deployment(available=0), pod(NO_IMAGE)).failure)
-    assert "lost the cluster" in failure
+    assert "lost the connection to the cluster" in failure
     assert "nfd-gc" not in failure

@@ -64,7 +64,7 @@ def test_the_log_decides_what_to_do_next(clock: Time) -> None:
 def test_what_is_known_of_the_cluster_goes_before_what_the_log_guesses(clock: Time) -> None:
     cluster = NodeCluster([training(0, kernel="6.8.0-45-generic")], broken("training-0"), on_idle=clock.advance)
     cluster.logs = lambda *args, **kwargs: "E: Unable to locate package linux-modules-nvidia-580-6.8.0-45-generic"  # type: ignore[method-assign]
-    assert "choose the image for the kernel that runs" in run(settings(), cluster).values["faults"][0]["next_step"]
+    assert "choose the image for the running kernel" in run(settings(), cluster).values["faults"][0]["next_step"]
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.4, "0 s"), (119, "119 s"), (120, "2 min"), (1800, "30 min")])

@@ -54,7 +54,7 @@ def node(**labels: str) -> Obj:
     ids=[
         "passed",
         "waits",
-        "waits for what may be labelled",
+        "waits for what may be labeled",
         "features",
         "devices",
         "marks nothing",
@@ -89,8 +89,8 @@ def test_all_missing_rights_are_told_at_once(clock: Time) -> None:
     ]
     assert isinstance(found.failure, ManyFaults)
     assert [fault.what for fault in found.failure.faults] == [
-        "the right to watch pods is missing",
-        "the right to patch nodes is missing",
+        "permission to watch pods is missing",
+        "permission to patch nodes is missing",
     ]
     assert found.changed is False
     assert found.values["switched"] == ["training-0"]
@@ -105,7 +105,7 @@ def test_a_log_that_may_not_be_read_stops_no_run(clock: Time) -> None:
     assert [
         warning
         for warning in found.warnings
-        if "the right to get pods/log is missing (in namespace hwaccel-gpu)" in warning
+        if "permission to get pods/log is missing (in namespace hwaccel-gpu)" in warning
     ]
 
 

@@ -77,7 +77,7 @@ def test_shortfall_of_gpus(clock: Time) -> None:
     )
     result = run(settings("devices"), cluster)
     assert result.values["failed_nodes"] == ["training-5"]
-    assert result.values["faults"][0]["reason"] == "7 nvidia.com/gpu schedulable, 8 nvidia.com/gpu expected"
+    assert result.values["faults"][0]["reason"] == "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"
     assert result.values["pools"][0]["seen"] == 127
 
 

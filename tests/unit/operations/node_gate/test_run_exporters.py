@@ -72,7 +72,7 @@ def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock:
 
 
 def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Time) -> None:
-    """A GPU on which no kernel runs is to be watched all the more."""
+    """A GPU on which no CUDA kernel runs must still be monitored."""
     starting, ready = s.exporter(N, proof=s.running()), s.exporter(N)
     ready["metadata"] = starting["metadata"]
     pods = [s.driver(N), s.toolkit(N), s.validator(N, cuda=s.crash_loop("cuda-validation", 5)), starting]

@@ -18,7 +18,7 @@ REFUSED = "check that the token has not expired"
 
 
 @pytest.mark.parametrize(
-    ("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "see that the API server can be reached")]
+    ("kind", "next_step"), [(Unauthorized, REFUSED), (Unreachable, "check that the API server can be reached")]
 )
 def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Time, kind: type[ApiError], next_step: str) -> None:
     def lost(*_args: t.Any) -> t.NoReturn:
@@ -28,7 +28,7 @@ def test_a_gate_that_loses_the_cluster_says_what_to_do(clock: Time, kind: type[A
     cluster.on("list", lambda request: request.paged or lost())
     failure = str(run(settings(), cluster).failure)
     assert failure.startswith(
-        "gate driver lost the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods"
+        "gate driver lost the connection to the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods"
     )
     assert failure.endswith(f"Next: {next_step}, and run again")
     assert failure.count("Next: ") == 1

@@ -121,11 +121,11 @@ def test_severity_wait_and_whether_at_all_can_be_changed() -> None:
     ("given", "what"),
     [
         ({"limits": {"temprature": 5}}, "threshold 'temprature' is unknown"),
-        ({"limits": {"xid_hold": "long"}}, "threshold xid_hold is no duration"),
-        ({"limits": {"nvlink_crc_rate": "many"}}, "threshold nvlink_crc_rate is no number"),
+        ({"limits": {"xid_hold": "long"}}, "threshold xid_hold is not a duration"),
+        ({"limits": {"nvlink_crc_rate": "many"}}, "threshold nvlink_crc_rate is not a number"),
         ({"changed": {"GpuCold": {}}}, "alert 'GpuCold' is unknown"),
         ({"changed": {"GpuHot": {"level": "info"}}}, "'level' of alert GpuHot is unknown"),
-        ({"changed": {"GpuHot": {"for": "x"}}}, "for of alert GpuHot is no duration"),
+        ({"changed": {"GpuHot": {"for": "x"}}}, "for of alert GpuHot is not a duration"),
     ],
 )
 def test_what_cannot_be_meant_is_a_fault(given: dict[str, t.Any], what: str) -> None:

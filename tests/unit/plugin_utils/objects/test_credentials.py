@@ -26,8 +26,8 @@ def main_container(made: dict[str, t.Any]) -> dict[str, t.Any]:
 def test_a_password_in_a_setting_is_a_fault_and_gets_nowhere() -> None:
     made = plan(build={"https_proxy": PROXY, "no_proxy": "10.0.0.0/8"}, toolkit_env={"HTTPS_PROXY": PROXY})
     assert [(fault["what"], fault["where"]) for fault in made["faults"]] == [
-        ("https_proxy holds a user or password", "driver_build"),
-        ("HTTPS_PROXY holds a user or password", "driver_toolkit_env"),
+        ("https_proxy contains a user or password", "driver_build"),
+        ("HTTPS_PROXY contains a user or password", "driver_toolkit_env"),
     ]
     assert "proxy_secret" in made["faults"][0]["next_step"]
     assert "planted" not in repr(made)

@@ -269,9 +269,9 @@ def test_old_clusters_go_without_the_admission_policy() -> None:
 @pytest.mark.parametrize(
     ("version", "told", "lenient"),
     [
-        ("v1.29.4", "Kubernetes 1.29 has no admission policies: the driver manager may write about every node", None),
-        ("v1.30.1", "Kubernetes 1.30: the driver manager is held to its own node only", True),
-        ("v1.31.9", "Kubernetes 1.31: the driver manager is held to its own node only", True),
+        ("v1.29.4", "Kubernetes 1.29 has no admission policies: the driver manager may write data of every node", None),
+        ("v1.30.1", "Kubernetes 1.30: the driver manager is only restricted to its own node", True),
+        ("v1.31.9", "Kubernetes 1.31: the driver manager is only restricted to its own node", True),
         ("v1.32.0", "", False),
     ],
 )
@@ -351,7 +351,7 @@ def test_the_plan_before_feature_discovery_is_the_plan_after_it() -> None:
     assert not seen["assumed"]
 
 
-def test_a_driver_stays_while_a_node_is_still_labelled_with_its_kernel() -> None:
+def test_a_driver_stays_while_a_node_is_still_labeled_with_its_kernel() -> None:
     plan = run("driver", stack.fleet(stack.node_class(nfd_kernel="6.8.0-57-generic")), pools=[TRAINING])
     found = daemon_sets(plan, "nvidia-driver")
     for kernel in ("6.8.0-134-generic", "6.8.0-57-generic"):
@@ -370,7 +370,7 @@ def test_a_second_run_asks_for_what_the_first_made_where_a_driver_manager_has_me
     assert _driver_names(first) == _driver_names(second)
     assert "declare provider host" in first["notes"][0]
     assert (second["provider"], second["faults"]) == ("host", [])
-    assert second["notes"] == ["pool default: driver by host (found driver pre-installed on the host)"]
+    assert second["notes"] == ["pool default: driver by host (detected driver pre-installed on the host)"]
     met = node(**{"nvidia.com/gpu.deploy.driver": "pre-installed"})
     assert not [one for one in daemon_sets(second, "nvidia-driver") if takes(one, met)]
 

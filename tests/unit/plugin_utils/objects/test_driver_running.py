@@ -63,8 +63,7 @@ def test_another_version_is_for_nodes_that_are_told_so_and_for_those_without_a_d
     assert [
         note
         for note in told(plan)
-        if f"driver {OLD} stays on 2 nodes (a, b)" in note
-        and f"give it the label hwaccel.gpu/driver-version={NEW}" in note
+        if f"driver {OLD} stays on 2 nodes (a, b)" in note and f"set the label hwaccel.gpu/driver-version={NEW}" in note
     ]
     assert cluster.plan(pools=[TRAINING], version=NEW) == plan
 
@@ -196,7 +195,7 @@ def test_a_kernel_that_the_new_version_has_no_image_for_keeps_its_daemon_set_wit
     assert [
         note
         for note in plan["notes"]
-        if f"driver {OLD} stays, by DaemonSet {name}: nothing else has an image for that kernel" in note
+        if f"driver {OLD} stays, by DaemonSet {name}: there is no other image for that kernel" in note
     ]
     assert name in cluster.drivers
     assert not [note for note in plan["notes"] if note.startswith("will fail")]

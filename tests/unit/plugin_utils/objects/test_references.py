@@ -27,9 +27,9 @@ def space(name: str = "hwaccel-gpu", **contents: list[str] | None) -> dict[str, 
 @pytest.mark.parametrize("role", stack.ROLES)
 def test_a_pull_secret_that_is_not_there_is_a_fault_and_what_the_role_makes_is_none(role: str) -> None:
     there = [space(), space("hwaccel-gpu-system", secrets=["pul"])]
-    missing = [("Secret hwaccel-gpu/pull is not there", "hwaccel_image_pull_secrets")]
+    missing = [("Secret hwaccel-gpu/pull does not exist", "hwaccel_image_pull_secrets")]
     if role == "feature_discovery":
-        missing.append(("Secret hwaccel-gpu-system/pull is not there", "hwaccel_image_pull_secrets"))
+        missing.append(("Secret hwaccel-gpu-system/pull does not exist", "hwaccel_image_pull_secrets"))
     assert faults(role, there, image_pull_secrets=["pull"]) == missing
     assert (
         faults(
@@ -41,9 +41,9 @@ def test_a_pull_secret_that_is_not_there_is_a_fault_and_what_the_role_makes_is_n
 
 def test_what_a_build_needs_is_looked_for() -> None:
     assert faults("driver", [space(config_maps=["mirrors"])], source="build", build=BUILD) == [
-        ("ConfigMap hwaccel-gpu/authority is not there", "driver_build"),
-        ("ConfigMap hwaccel-gpu/mirror is not there", "driver_build"),
-        ("Secret hwaccel-gpu/proxy is not there", "driver_build"),
+        ("ConfigMap hwaccel-gpu/authority does not exist", "driver_build"),
+        ("ConfigMap hwaccel-gpu/mirror does not exist", "driver_build"),
+        ("Secret hwaccel-gpu/proxy does not exist", "driver_build"),
     ]
     assert (
         faults("driver", [space(config_maps=["mirror", "authority"], secrets=["proxy"])], source="build", build=BUILD)
