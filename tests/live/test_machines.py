@@ -21,7 +21,7 @@ def refused(clusters: tuple[str, ...], machines: dict[str, dict[str, dict[str, t
     told = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
     assert all("/nowhere/kubeconfig" in text for text in told.values()), run.stdout
     return {
-        name: [line for line in text.splitlines() if "machine of no cluster" in line] for name, text in told.items()
+        name: [line for line in text.splitlines() if "machine without a cluster" in line] for name, text in told.items()
     }
 
 
@@ -40,8 +40,8 @@ def test_a_cluster_that_is_not_there() -> None:
     }
     (fault,) = refused(("north",), machines)["north"]
     assert fault == (
-        "lb is a machine of no cluster: its hwaccel_cluster is nort, and the clusters are north. "
-        "Next: name one of these, or add the cluster to the group gpu_clusters"
+        "lb is a machine without a cluster: its hwaccel_cluster is nort, and the clusters are north. "
+        "Next: set one of these, or add the cluster to the group gpu_clusters"
     )
 
 

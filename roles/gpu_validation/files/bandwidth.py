@@ -18,7 +18,7 @@ import torch.distributed
 import torch.multiprocessing
 
 PORT = 29500
-#: Of the data, in bytes. The largest takes a link of 1 GB/s two seconds.
+#: Sizes of the data in bytes. The largest one takes two seconds on a link of 1 GB/s.
 SIZES = (1 << 24, 1 << 27, 1 << 30)
 WARM_UP, ROUNDS = 2, 10
 
@@ -46,11 +46,11 @@ def work(local: int) -> None:
 
 
 def measure(size: int, ranks: int) -> dict[str, float]:
-    """Raises RuntimeError where the sum is wrong."""
+    """Raises RuntimeError if the sum is wrong."""
     data = torch.ones(size // 4, dtype=torch.float32, device="cuda")
     torch.distributed.all_reduce(data)
     if not bool((data == ranks).all()):
-        raise RuntimeError(f"an all-reduce of {size} bytes over {ranks} GPUs has not the right sum")
+        raise RuntimeError(f"an all-reduce of {size} bytes over {ranks} GPUs has a wrong sum")
     data.zero_()
     for _round in range(WARM_UP):
         torch.distributed.all_reduce(data)
@@ -69,5 +69,5 @@ def measure(size: int, ranks: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    # Forked, because a program that comes by `python3 -c` cannot be imported anew. This process must not touch CUDA before.
+    # Processes are forked, because a program from `python3 -c` cannot be imported again. This process must not use CUDA before.
     torch.multiprocessing.start_processes(work, nprocs=int(os.environ["DEVICES"]), start_method="fork")

@@ -137,7 +137,7 @@ def test_the_second_failure_in_a_row_closes_and_one_alone_does_not(world, node):
     host.changed()
     world.until(lambda: not node.validator.main[0].ready)
     assert [node.file(name) for name in FILES] == [None] * 3
-    world.until(lambda: "the gate was closed, proving again" in log(node.validator.main[0]))
+    world.until(lambda: "the gate was closed, validating again" in log(node.validator.main[0]))
 
 
 def test_a_new_validator_keeps_the_proof_of_a_gpu_in_use(world, node):

@@ -115,7 +115,7 @@ def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path
         assert not re.search(FORBIDDEN, "\n".join([message] if isinstance(message, str) else message)), message
     assert not called.exists() and "planted" not in output
     if role == "machine_boot":
-        assert found["good"] == ["bad cannot be asked for anything. Next: correct what is reported of it above"]
+        assert found["good"] == ["bad has errors in its variables. Next: correct what is reported about it above"]
         assert "Start machines" not in output
 
 

@@ -123,10 +123,10 @@ def test_filters_are_loaded_once_and_not_by_each_task(watched: pathlib.Path) -> 
         (
             NO_GROUP,
             (),
-            "the inventory has no host in the group gpu_clusters. Next: make each cluster a host of that group",
+            "the inventory has no host in the group gpu_clusters. Next: add each cluster as a host to that group",
         ),
         ({}, (), "the inventory has no host in the group gpu_clusters"),
-        (WITH_GROUP, ("--limit", "machine"), "the limit of this run leaves none of one, two"),
+        (WITH_GROUP, ("--limit", "machine"), "the limit of this run excludes all of one, two"),
     ],
 )
 def test_a_run_without_a_cluster_is_refused(
@@ -164,5 +164,5 @@ def test_clusters_are_worked_on_within_a_limit(tmp_path: pathlib.Path) -> None:
 def test_a_run_without_a_machine_is_refused_and_warns_of_nothing(tmp_path: pathlib.Path) -> None:
     code, output = run(tmp_path, "node_runtime", {"gpu_clusters": WITH_GROUP["gpu_clusters"]})
     assert code == 2, output
-    assert "There is no machine to work on: the groups control_plane, workers and edge_nodes have no host" in output
+    assert "There is no machine: the groups control_plane, workers and edge_nodes have no host" in output
     assert "WARNING" not in output

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet: machines by the fleet file, watches on the API server, one loop that runs it all."""
+"""The fleet: machines from the fleet file, watches on the API server, and one loop."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Agent:
-    """Everything that the nodes share."""
+    """State that all nodes share."""
 
     def __init__(self, kubeconfig: str, fleet_path: str, state: str, port: int) -> None:
         self.api = Api(kubeconfig)
         self.fleet_file = FleetFile(fleet_path)
         self.state, self.port = state, port
-        self.incarnation = uuid.uuid4().hex  # a started agent finds machines that were just switched on
+        self.incarnation = uuid.uuid4().hex  # A new agent treats machines as just powered on.
         self.clock = Clock()
         self.loop = Loop(self.clock, concurrent.futures.ThreadPoolExecutor(12, "request"))
         self.store = Store()
@@ -52,11 +52,11 @@ class Agent:
         self._ready_written = (False, -1, 0)
 
     METADATA = METADATA
-    #: Seconds in which a worker trusts what it has published: 20 idle nodes at a hundredth of the time asked for it up to 40 times a second.
+    #: Seconds in which a worker does not check its object: 20 idle nodes at a time scale of 0.01 would read it up to 40 times a second.
     quiet = 5.0
 
     def polite(self, proc: Any) -> float:
-        """Least pause between the cycles of a worker on every node, in a node's seconds: a large fleet must not drown the API server."""
+        """Minimum pause between the cycles of a worker on each node, in simulated seconds, which limits the load of the API server by a large fleet."""
         return len(self.nodes) / 20 / max(self.clock.scale, 1e-6)
 
     def start(self) -> None:
@@ -135,7 +135,7 @@ class Agent:
             self.loop.spawn(kubelet.set_taints())
 
     def _remove(self, kubelet: Kubelet) -> Process:
-        """The machine is taken away."""
+        """Removes the machine."""
         kubelet.up = False
         for pod in kubelet.pods.values():
             pod.stopping = True
@@ -145,7 +145,7 @@ class Agent:
         )
 
     def _remove_left(self, name: str) -> Process:
-        """The machine was taken away while no agent ran."""
+        """Removes a machine that was deleted while no agent was running."""
         query = {"fieldSelector": f"spec.nodeName={name}"}
         found = yield Call(functools.partial(self.api.request, "GET", "/api/v1/pods", query=query))
         pods = [pod["metadata"] for pod in found["items"]]
@@ -154,7 +154,7 @@ class Agent:
         )
 
     def _delete_node(self, name: str, pods: list[str]) -> Process:
-        """Whoever runs the machines deletes the Node of one that is gone, and what was on it."""
+        """Deletes the Node of a removed machine and its pods, as an administrator would."""
         for path in (f"/api/v1/nodes/{name}", *pods):
             try:
                 yield Call(functools.partial(self.api.request, "DELETE", path, {"gracePeriodSeconds": 0}, AGENT))
@@ -187,7 +187,7 @@ class Agent:
             )
         os.replace(path + ".new", path)
 
-    # -- what the watches bring
+    # -- events of watches
 
     def _runtime_class(self, kind: str, item: dict[str, Any]) -> None:
         name = item["metadata"]["name"]
@@ -201,7 +201,7 @@ class Agent:
             self._object("configmap", kind, item, dict(item.get("data") or {}))
 
     def _secret(self, kind: str, item: dict[str, Any]) -> None:
-        # Values stay in the API server: what a simulated program could do with one is nothing but tell it in a log.
+        # Values of Secrets are not read, because simulated programs do not need them and could only log them.
         self._object("secret", kind, item, dict.fromkeys(item.get("data") or {}, "simulated"))
 
     def _object(self, what: str, kind: str, item: dict[str, Any], data: dict[str, str]) -> None:
@@ -227,7 +227,7 @@ class Agent:
         kubelet = self.nodes.get(item["metadata"]["name"])
         if kubelet and kind != "DELETED":
             kubelet.take_node(item)
-        # Only one that an agent has made: a real machine may have joined.
+        # Only Nodes that an agent created are removed, because a real machine may have joined.
         elif (
             kind == "ADDED"
             and self.fleet_file.stamp_read
@@ -237,7 +237,7 @@ class Agent:
 
     def _pod(self, kind: str, item: dict[str, Any]) -> None:
         uid = item["metadata"].get("uid")
-        if uid is None:  # found missing after a lost watch
+        if uid is None:  # The object was missing after a lost watch.
             return self._lost(item["metadata"]["namespace"], item["metadata"]["name"])
         kubelet = self.nodes.get(item["spec"]["nodeName"])
         heard = kubelet is not None and (kind == "DELETED" or not kubelet.readiness.silent)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulated time: what lasts a second on a real node lasts `scale` seconds here, with seeded jitter."""
+"""Simulated time: one second of a real node takes `scale` seconds here, with seeded jitter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import datetime
 import random
 from collections.abc import Callable
 
-# Delays of a real node in seconds, at scale 1.0, with where they come from: M = measured on one real node
+# Delays of a real node in seconds, at scale 1.0, with their source: M = measured on one real node
 # (kubelet 1.36.4, containerd 2.3.7, images present), S = read in the component's source, A = assumed, nothing measured.
 DELAYS: dict[str, float] = {
     "sandbox": 0.55,  # M: pod Ready in 1.2-1.5 s, of which this is the sandbox and its volumes
@@ -32,14 +32,14 @@ DELAYS: dict[str, float] = {
     "driver_precompiled": 25.0,  # A: installing the packages of a precompiled image
     "driver_build": 180.0,  # A: headers, compiler, linking in place
     "driver_unload": 5.0,  # A
-    "toolkit_install": 4.0,  # A: binaries, configuration, runtime signalled
+    "toolkit_install": 4.0,  # A: binaries, configuration, runtime signaled
     "cuda_sample": 1.0,  # A: context creation and one kernel
     "all_reduces": 20.0,  # A: start of PyTorch on each GPU, connections, three sizes of data
     "sigkill": 0.2,  # A
     "node_monitor_grace": 50.0,  # S: kube-controller-manager's --node-monitor-grace-period
     "flap": 60.0,  # A
 }
-#: Waits that a slow machine does not prolong.
+#: Waits that do not take longer on a slow machine.
 WAITS = frozenset(
     {
         "volume_retry",
@@ -83,7 +83,7 @@ class Clock:
 
 
 class NodeClock(Clock):
-    """One node's view of the fleet's clock: its work takes as many times as long as `slowness` says."""
+    """One node's view of the fleet's clock: its work takes `slowness` times as long."""
 
     def __init__(self, fleet: Clock, slowness: Callable[[], float]) -> None:
         super().__init__()
@@ -100,5 +100,5 @@ class NodeClock(Clock):
 
 
 def timestamp() -> str:
-    """Now, as the API writes times."""
+    """Now, in the API's format."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -22,14 +22,14 @@ Process = Generator[Any, Any, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Sleep:
-    """Wait so many seconds of a real node."""
+    """Wait a number of seconds of a real node."""
 
     seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Poll:
-    """Sleep of a loop that only looks at the node: woken at its next turn after something changed there."""
+    """Sleep of a loop that only reads the node. It continues at its next period after a change of the node."""
 
     seconds: float
     host: Any
@@ -37,17 +37,17 @@ class Poll:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """Do something that blocks (a request) in another thread; its result or exception comes back."""
+    """Run something that blocks (a request) in another thread, and return its result or exception."""
 
     function: Callable[[], Any]
 
 
 class Park:
-    """Wait until somebody wakes the task, or a signal comes."""
+    """Wait until the task is woken, or a signal arrives."""
 
 
 class Signal(BaseException):
-    """A signal as a process gets it. Not an Exception: a program's error handling must not swallow it."""
+    """A signal for a process. It is not an Exception, so that a program's error handling does not catch it."""
 
 
 class Terminated(Signal):
@@ -59,7 +59,7 @@ class Killed(Signal):
 
 
 class Task:
-    """A generator and what it waits for now. A wake-up that comes too late finds another token and does nothing."""
+    """A generator and what it currently waits for. A late wake-up finds another token and has no effect."""
 
     __slots__ = ("loop", "generator", "done", "result", "_token", "_on_done", "_running")
 
@@ -83,7 +83,7 @@ class Task:
             return self._finish(stop.value)
         except Signal:
             return self._finish(None)
-        except Exception:  # a bug in one simulated program must not stop the fleet; it is reported in the agent's log
+        except Exception:  # A bug in one simulated program must not stop the fleet. It is reported in the agent's log.
             traceback.print_exc(file=sys.stderr)
             return self._finish(None)
         finally:
@@ -106,7 +106,7 @@ class Task:
         self.loop.later(period - gone % period, self.step, token)
 
     def wake(self, value: Any = None) -> None:
-        """Wake a parked task; harmless for one that waits for something else only if its owner knows that it is parked."""
+        """Wake a parked task; must only be called if the task is known to be parked."""
         self.loop.soon(self.step, self._token, value)
 
     def interrupt(self, signal: Signal) -> None:
@@ -116,7 +116,7 @@ class Task:
             self.step(self._token, None, signal)
 
     def cancel(self) -> None:
-        """Drop the task without a word to anyone."""
+        """Drops the task without notification."""
         if self._running:
             self.loop.soon(self.cancel)
         elif not self.done:
@@ -131,7 +131,7 @@ class Task:
 
 
 class Loop:
-    """The time-ordered queue, an inbox for other threads, and a bounded pool for what blocks."""
+    """The time-ordered queue, an inbox for other threads, and a bounded pool for blocking calls."""
 
     def __init__(self, clock: Clock, pool: Any) -> None:
         self.clock = clock
@@ -160,18 +160,18 @@ class Loop:
         heapq.heappush(self._heap, (time.monotonic() + seconds, self._sequence, function, args))
 
     def post(self, function: Callable[..., None], *args: Any) -> None:
-        """From any thread."""
+        """May be called from any thread."""
         self._inbox.put((function, args))
 
     def in_thread(
         self, function: Callable[[], Any], then: Callable[[Any, BaseException | None], None], pool: Any = None
     ) -> None:
-        """Do something that blocks in the pool, or in a pool of the caller's own; `then` runs in the loop."""
+        """Runs a blocking call in the pool, or in the caller's own pool. `then` runs in the loop."""
 
         def work() -> None:
             try:
                 value = function()
-            except Exception as error:  # handed to whoever waits for it
+            except Exception as error:  # It is passed to the waiting task.
                 self.post(then, None, error)
             else:
                 self.post(then, value, None)
@@ -189,7 +189,7 @@ class Loop:
             self.turn()
 
     def turn(self) -> None:
-        """What other threads brought, what is due, and what these made ready."""
+        """Runs items of other threads, due tasks, and tasks that these made ready."""
         self._take_inbox()
         now = time.monotonic()
         while self._heap and self._heap[0][0] <= now:
@@ -214,5 +214,5 @@ class Loop:
     def _run_one(function: Callable[..., None], args: tuple[Any, ...]) -> None:
         try:
             function(*args)
-        except Exception:  # one event that cannot be handled must not stop the fleet
+        except Exception:  # A failed event must not stop the fleet.
             traceback.print_exc(file=sys.stderr)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the API server under the identity of the simulated component that makes them."""
+"""Requests to the API server with the identity of the simulated component that sends them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fleet_agent.cluster.connections import BROKEN, Connections
 
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-#: What to accept of a write whose answer nobody needs: the least that there is.
+#: Content type of writes whose answer is not needed, which is the smallest one.
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class ApiError(Exception):
-    """The API server's own refusal. `message` is what it says, so that logs show what a real client's would."""
+    """An error of the API server. `message` is its text, so that logs are those of a real client."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -38,12 +38,12 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer from the API server after all tries."""
+    """No answer from the API server after all attempts."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """Who makes a request: user, groups, and what a bound service account token says about pod and node."""
+    """Identity of a request: user, groups, and the pod and node of a bound service account token."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def service_account_identity(namespace: str, account: str, pod: tuple[str, str],
 
 
 def _material(entry: dict[str, Any], key: str, folder: str) -> str | None:
-    """A file path for a credential that a kubeconfig gives as path or inline."""
+    """A file path of a credential that is a path or inline data in a kubeconfig."""
     if entry.get(key):
         return str(entry[key])
     if not entry.get(key + "-data"):
@@ -87,7 +87,7 @@ def _material(entry: dict[str, Any], key: str, folder: str) -> str | None:
 
 
 class Api:
-    """One API server, by what a kubeconfig says of it."""
+    """One API server from a kubeconfig."""
 
     def __init__(self, kubeconfig: str) -> None:
         with open(kubeconfig, encoding="utf-8") as stream:
@@ -122,7 +122,7 @@ class Api:
         tries: int = 8,
         accept: str = "application/json",
     ) -> dict[str, Any]:
-        """One request; what is lost on the way or refused for a moment is tried again."""
+        """One request. It is retried after connection errors and temporary refusals."""
         headers = [*identity.headers(), ("Accept", accept), ("Content-Type", content_type), *self._own]
         target = self._prefix + path + ("?" + urllib.parse.urlencode(query) if query else "")
         data = json.dumps(body, separators=(",", ":")).encode() if body is not None else b""
@@ -187,7 +187,7 @@ def _refusal(status: int, data: bytes, method: str, path: str) -> ApiError:
 
 
 def _not_served(method: str, path: str) -> str:
-    """What client-go makes of the server's "404 page not found" (NewGenericServerResponse in apimachinery's pkg/api/errors)."""
+    """client-go's message for the server's "404 page not found" (NewGenericServerResponse in apimachinery's pkg/api/errors)."""
     _root, *parts = path.strip("/").split("/")
     group, rest = ("", parts[1:]) if path.startswith("/api/") else (f".{parts[0]}", parts[2:])
     if rest[:1] == ["namespaces"] and len(rest) > 2:
@@ -198,9 +198,9 @@ def _not_served(method: str, path: str) -> str:
 
 
 class Informer(threading.Thread):
-    """Lists once and watches for ever; hands every object to `on_event(type, object)` in this thread.
+    """Lists once and watches forever. Passes every object to `on_event(type, object)` in this thread.
 
-    on_error is called with every refusal (a missing right, a missing kind), with None when it works again.
+    on_error is called with every refusal (a missing permission or kind), and with None after recovery.
     """
 
     def __init__(

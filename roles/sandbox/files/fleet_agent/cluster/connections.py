@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kept connections to one server, over the standard library's http.client.
+"""Persistent connections to one server, with the standard library's http.client.
 
-A thousand nodes' kubelets and programs make a hundred thousand requests from this one process. urllib3 costs more than twice the processor
-time of a request here and holds the interpreter's lock meanwhile: the simulated machines stood still for it.
+A thousand nodes' kubelets and programs send a hundred thousand requests from this process. urllib3 needs more than twice the CPU
+time for a request here and holds the interpreter's lock meanwhile, which would block the simulation.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 30.0
-#: A watch is ended by the server after 300 s; one that is silent for longer has lost its server.
+#: The server ends a watch after 300 s. A watch without events for longer has lost its server.
 WATCH_SECONDS = 330.0
 _PIECE = 65536
 
-#: What is raised where a connection was lost, or what came over it is no HTTP.
+#: Exceptions for a lost connection, or for data that is not HTTP.
 BROKEN = (http.client.HTTPException, OSError, ValueError)
 
 
@@ -33,7 +33,7 @@ class Answer:
 
 
 class Connections:
-    """As many as are used at once. From any thread; raises what BROKEN names."""
+    """As many connections as are used at once. For any thread; raises the exceptions in BROKEN."""
 
     def __init__(self, server: str, context: ssl.SSLContext | None) -> None:
         url = urllib.parse.urlsplit(server)
@@ -54,13 +54,13 @@ class Connections:
 
     @contextlib.contextmanager
     def stream(self, path: str, headers: Iterable[tuple[str, str]]) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """(status, parts of the body as they come) of a GET that the server keeps open."""
+        """(status, parts of the body as they arrive) of a GET that the server keeps open."""
         with self._lent() as connection:
             response = _ask(connection, "GET", path, headers, b"", WATCH_SECONDS)
             try:
                 yield response.status, iter(lambda: response.read1(_PIECE), b"")
             finally:
-                connection.close()  # left in the middle of an answer
+                connection.close()  # The answer was not read completely.
 
     @contextlib.contextmanager
     def _lent(self) -> Iterator[http.client.HTTPConnection]:
@@ -73,7 +73,7 @@ class Connections:
             yield connection
             complete = True
         except BROKEN:
-            self.close()  # what ended this one, a restart of the server, ended them all
+            self.close()  # A restart of the server closes all connections.
             raise
         finally:
             if complete and connection.sock is not None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One container of a simulated pod: image, start, program, exit, restart with back-off, as kubelet and runtime do it."""
+"""One container of a simulated pod: image, start, program, exit and restart with back-off, as by kubelet and runtime."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Container:
         self.previous_log: collections.deque[str] | None = None
         self._healthy = True
         self.hangups = 0  # SIGHUPs received
-        self.ignores_term = False  # PID 1 without a handler does not get SIGTERM
+        self.ignores_term = False  # PID 1 without a handler does not receive SIGTERM.
         self.devices: dict[str, list[str]] = {}  # resource -> device ids that kubelet allocated
-        self.gpus: list[int] = []  # GPU indices that the container can open
-        self.driver_injected = False  # driver libraries and nvidia-smi brought in by the nvidia runtime or CDI
-        #: What its process still does when it ends by itself or by a signal.
+        self.gpus: list[int] = []  # Indices of GPUs that the container can open.
+        self.driver_injected = False  # Driver libraries and nvidia-smi are injected by the nvidia runtime or CDI.
+        #: Actions of its process when it exits or gets a signal.
         self.at_exit: list[Callable[[], None]] = []
-        #: Ends what runs beside its task: threads that watch, tasks of its own. However the process comes to its end.
+        #: Ends additional threads and tasks of the process in any case.
         self.beside: list[Callable[[], None]] = []
         self.task: Task | None = None
         self.view: View | None = None
@@ -61,10 +61,10 @@ class Container:
         self._backoff = 0.0
         self._failed_pulls = 0
 
-    # -- what the pod worker calls
+    # -- called by the pod worker
 
     def supervise(self) -> Process:
-        """Run until it need not run again; returns the last exit code."""
+        """Runs and restarts it as needed. Returns the last exit code."""
         kubelet = self.pod.kubelet
         while True:
             yield from self._have_image()
@@ -153,7 +153,7 @@ class Container:
 
     @property
     def healthy(self) -> bool:
-        """What an http probe of the program would find. Probes that have settled are made again when it changes."""
+        """The result of an http probe of the program. Settled probes are repeated when it changes."""
         return self._healthy
 
     @healthy.setter
@@ -192,7 +192,7 @@ class Container:
             code = 143
         except (
             Exception
-        ) as error:  # a bug of the simulation is this container's failure, reported in its log and in the agent's
+        ) as error:  # A bug of the simulation fails this container, and is reported in its log and the agent's.
             traceback.print_exc(limit=-4, file=sys.stderr)
             self.write_log(f"[sandbox] the simulation itself failed here: {error!r}\n")
             code = 70
@@ -204,12 +204,12 @@ class Container:
         return bool(self.pod.kubelet.agent.faults.out_of_memory(self.pod.kubelet.host.spec, self.name))
 
     def _starve(self) -> Process:
-        """It takes memory until the kernel ends it, which leaves no word in its log."""
+        """It allocates memory until the kernel kills it, without a message in its log."""
         yield Sleep(self.pod.kubelet.clock.jitter(2))
         return _KILLED
 
     def _uid(self) -> int:
-        """The container's own word, else the pod's, else the image's."""
+        """The user of the container, else of the pod, else of the image."""
         for context in (self.spec.get("securityContext"), self.pod.spec.get("securityContext")):
             if context and context.get("runAsUser") is not None:
                 return int(context["runAsUser"])
@@ -248,7 +248,7 @@ class Container:
         self.beside = []
 
     def write_log(self, text: str) -> None:
-        """A program's output; a line is one when it has ended."""
+        """A program's output, of which only complete lines are logged."""
         *lines, self._partial = (self._partial + text).split("\n")
         now = timestamp() if lines else ""
         for line in lines:
@@ -264,11 +264,11 @@ class Container:
             self.task.interrupt(signal)
 
     def stopped_by_force(self) -> None:
-        """The pod is gone from the API: its processes are killed without a word."""
+        """The pod is gone from the API, so its processes are killed without a message."""
         self._ended(137, "Error", timestamp(), "")
 
     def power_cut(self) -> None:
-        """The machine lost power: nothing of the container's own runs, and kubelet finds it gone afterwards."""
+        """The machine lost power: no handler of the container runs, and kubelet finds it gone afterwards."""
         if self.task:
             self.task.cancel()
         for task in self._probes:

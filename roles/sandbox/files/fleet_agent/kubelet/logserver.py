@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubelet's HTTPS endpoint, as far as `kubectl logs` needs it. Only the API server's client certificate is let in."""
+"""kubelet's HTTPS endpoint, as far as `kubectl logs` needs it. Only the API server's client certificate is accepted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def read_log(agent: Any, namespace: str, pod_name: str, container_name: str, query: dict[str, str]) -> tuple[int, str]:
-    """(status, body) as kubelet answers. Follow is answered with what there is."""
+    """(status, body) in kubelet's format. Follow returns the current log."""
     pods = [
         p
         for node in list(agent.nodes.values())
@@ -80,14 +80,14 @@ class _Server(http.server.ThreadingHTTPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         request.settimeout(30)
-        request.do_handshake()  # here, in the connection's own thread: one slow client must not hold the others
+        request.do_handshake()  # Done in the connection's own thread, so that a slow client does not block the others.
         if request.getpeercert(binary_form=True) != self.expected:
             raise PermissionError("a client certificate that is not the API server's")
         super().finish_request(request, client_address)
 
 
 def serve(agent: Any, port: int) -> int:
-    """Start in a thread; returns the port (0 = any free one)."""
+    """Starts in a thread, and returns the port (0 = any free one)."""
     folder = os.path.join(agent.state, "pki")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.path.join(folder, "kubelet.crt"), os.path.join(folder, "kubelet.key"))

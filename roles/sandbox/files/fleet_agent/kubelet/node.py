@@ -19,12 +19,12 @@ from fleet_agent.machine.devices import DeviceManager
 from fleet_agent.machine.fleet import NodeSpec
 from fleet_agent.machine.hostfs import Host
 
-#: Annotation of the nodes that an agent has made, by which kwok knows them as well.
+#: Annotation of nodes that an agent created, by which kwok recognizes them as well.
 SIMULATED = {"kwok.x-k8s.io/node": "fake"}
 
 
 class Kubelet:
-    """Written as system:node:<name>; NodeRestriction judges it."""
+    """Written as system:node:<name>; so that NodeRestriction applies."""
 
     def __init__(self, agent: Any, spec: NodeSpec, number: int) -> None:
         self.agent, self.name, self.number = agent, spec.name, number
@@ -81,7 +81,7 @@ class Kubelet:
         }
 
     def _own_labels(self) -> dict[str, str]:
-        """Those of kubelet itself and, as --node-labels would bring them, those of the fleet that a kubelet may set."""
+        """Labels of kubelet itself, and those of the fleet that a kubelet may set with --node-labels."""
         given = {
             k: v
             for k, v in self.host.spec.labels
@@ -98,7 +98,7 @@ class Kubelet:
         }
 
     def register(self) -> Process:
-        """Create the Node object, or take over the one that is there. Labels and taints of the fleet are an administrator's writes."""
+        """Creates the Node object, or takes over an existing one. Labels and taints of the fleet are written as an administrator."""
         spec = self.host.spec
         taints = [{"key": k, "effect": e, **({"value": v} if v else {})} for k, v, e in spec.taints]
         node = {
@@ -122,7 +122,7 @@ class Kubelet:
             self.agent.node_ready(self)
 
     def administer(self, before: tuple[tuple[str, str], ...] = ()) -> Process:
-        """Bring fleet labels to the Node as whoever runs the machines would."""
+        """Sets the fleet's labels on the Node as an administrator."""
         desired: dict[str, str | None] = {**dict.fromkeys(key for key, _value in before), **dict(self.desired.labels)}
         if any(self.labels.get(k) != v for k, v in desired.items()):
             yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}", {"metadata": {"labels": desired}}, AGENT)
@@ -135,7 +135,7 @@ class Kubelet:
         return (yield from self._insist("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": status}, identity))
 
     def change(self, spec: NodeSpec) -> None:
-        """The machine is another one from now on, without a reboot."""
+        """Changes the machine without a reboot."""
         self.host.spec = spec
         self.host.changed()
         self.readiness.follow()
@@ -143,7 +143,7 @@ class Kubelet:
             container.signal(Killed())
 
     def ready_again(self) -> None:
-        """It takes what it has missed in a silence, and tells how its pods are: of a node that was not Ready the control plane has called none ready."""
+        """Processes missed changes after a period without contact, and reports the state of pods, which the control plane has marked not ready."""
         self.agent.node_ready(self)
         for pod in self.pods.values():
             self.report_again(pod)
@@ -154,7 +154,7 @@ class Kubelet:
         self.pod_changed(pod)
 
     def _insist(self, method: str, path: str, body: Any, identity: Any = None) -> Process:
-        """Until it is done; None when the object is there already (POST) or gone (PATCH)."""
+        """Retries until it succeeds; None if the object exists already (POST) or is gone (PATCH)."""
         who = identity if identity is not None else node_identity(self.name)
         kind = MERGE if method == "PATCH" else "application/json"
         while True:
@@ -169,7 +169,7 @@ class Kubelet:
             yield Sleep(5)
 
     def take_node(self, item: dict[str, Any]) -> None:
-        """The Node's metadata as the watch shows them."""
+        """The Node's metadata from the watch."""
         metadata = item["metadata"]
         self.uid = metadata.get("uid", self.uid)
         labels = metadata.get("labels") or {}
@@ -228,7 +228,7 @@ class Kubelet:
                 pod.task = self.loop.spawn(pod.run())
 
     def forget(self, pod: Pod) -> None:
-        """Gone from the API without us (force deletion): what still runs is killed."""
+        """Deleted from the API without kubelet (force deletion): remaining processes are killed."""
         del self.pods[pod.uid]
         pod.stopping = True
         for task in [pod.task, *(c.task for c in pod.containers)]:
@@ -251,7 +251,7 @@ class Kubelet:
         return f"10.{128 + self.number // 250 % 64}.{self.number % 250}.{self._addresses}"
 
     def event(self, pod: Pod, reason: str, message: str) -> None:
-        """Warnings only, each once for a pod: normal events would be most of all writes."""
+        """Only warnings, each once for a pod, because normal events would be the majority of writes."""
         key = (reason, message[:60])
         if key not in pod.reported and not self.readiness.silent:
             pod.reported.add(key)
@@ -268,7 +268,7 @@ class Kubelet:
     # -- power
 
     def restarted(self) -> None:
-        """kubelet alone begins again: plugins see a new kubelet.sock and register once more, pods go on."""
+        """Only kubelet restarts: plugins detect a new kubelet.sock and register again, pods keep running."""
         self.devices.kubelet_restarted()
         self.write_devices()
         self.kubelet_starts += 1
@@ -276,7 +276,7 @@ class Kubelet:
         self.host.changed()
 
     def reboot(self) -> Process:
-        """Off, and on again with what the fleet says now."""
+        """Powers off, and on again with the current fleet file."""
         self.up = False
         for pod in self.pods.values():
             pod.power_cut()

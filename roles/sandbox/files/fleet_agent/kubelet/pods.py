@@ -19,7 +19,7 @@ _SPECS: dict[str, dict[str, Any]] = {}
 
 
 def shared_spec(spec: dict[str, Any]) -> dict[str, Any]:
-    """One dictionary for all pods that differ only in what the scheduler and the server filled in: memory counts at 1,000 nodes."""
+    """One dictionary for all pods that differ only in what the scheduler and the server filled in: to save memory with 1,000 nodes."""
     token = next((v["name"] for v in spec.get("volumes") or [] if v["name"].startswith("kube-api-access-")), "")
     dropped = (
         "nodeName",
@@ -37,7 +37,7 @@ def shared_spec(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class Pod:
-    """State of a pod; `status.build` makes the API's status of it."""
+    """State of a pod; `status.build` converts it to the API's status."""
 
     def __init__(self, kubelet: Any, item: dict[str, Any]) -> None:
         self.kubelet = kubelet
@@ -67,7 +67,7 @@ class Pod:
         self._take_over(old)
 
     def take(self, item: dict[str, Any]) -> None:
-        """What may change while it runs."""
+        """Applies fields that may change while it runs."""
         metadata = item["metadata"]
         self.labels, self.annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
         self.generation = int(metadata.get("generation") or 0)
@@ -75,14 +75,14 @@ class Pod:
         self.grace = metadata.get("deletionGracePeriodSeconds")
 
     def disowned(self, item: dict[str, Any]) -> bool:
-        """Whether the node lifecycle controller has called it not ready: without a kubelet's reason (pkg/controller/util/node, MarkPodsNotReady)."""
+        """Whether the node lifecycle controller marked it not ready, without a reason of kubelet (pkg/controller/util/node, MarkPodsNotReady)."""
         reported: dict[str, Any] = next(
             (c for c in (item.get("status") or {}).get("conditions") or [] if c["type"] == "Ready"), {}
         )
         return reported.get("status") == "False" and not reported.get("reason") and self.sent is not None
 
     def _take_over(self, old: dict[str, Any]) -> None:
-        """A pod that already ran when this agent started: its machine has been off meanwhile."""
+        """A pod that already ran when this agent started: its machine was off in the meantime."""
         by_name = {
             s["name"]: s for s in (old.get("containerStatuses") or []) + (old.get("initContainerStatuses") or [])
         }
@@ -272,7 +272,7 @@ class Pod:
             yield Sleep(5)
 
     def power_cut(self) -> None:
-        """The machine is off. Containers are found gone at the next start; pods that may not restart have failed."""
+        """The machine is off. Containers are gone at the next start, and pods that may not restart have failed."""
         for task in [self.task, *(c.task for c in self.containers)]:
             if task:
                 task.cancel()

@@ -20,7 +20,7 @@ def start(container: Any) -> list[Task]:
 
 
 def _attempt(container: Any, probe: dict[str, Any]) -> Process:
-    """(passed, output, whether the answer can only change when something on the node changes)."""
+    """(passed, output, whether the result can only change when the node changes)."""
     if "exec" not in probe:
         return container.healthy, "HTTP probe failed with statuscode: 500", True
     lines: list[str] = []
@@ -50,18 +50,18 @@ def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:
                 _failed(container, kind, output)
             settled = passed_in_row > needed or failed_in_row > allowed
             if pure and settled and version == host.version:
-                yield Poll(period, host)  # the same answer until the node changes
+                yield Poll(period, host)  # The result is the same until the node changes.
                 continue
         yield Sleep(period)
 
 
 def _first(delay: float, period: float, wait: float) -> float:
-    """Seconds to the first probe that counts. wait: of a kubelet that has just started; its turns are a period apart from there."""
+    """Seconds to the first probe that counts. wait: initial delay of a kubelet that has just started, which periods follow."""
     return wait + period * math.ceil(max(0.0, delay - wait) / period) if wait else delay
 
 
 def _passed(container: Any, kind: str) -> bool:
-    """True when the probe is over (startup)."""
+    """True when the probe has ended (startup)."""
     if kind == "startupProbe":
         container.started = True
         if not container.spec.get("readinessProbe"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process inside a container: what it is given, and how a command line becomes a simulated program."""
+"""A process inside a container: its environment, and how a command line becomes a simulated program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHELLS = ("sh", "bash", "ash", "dash")
 
 @dataclasses.dataclass
 class Proc:
-    """Everything that a program sees of the world."""
+    """The environment of a program."""
 
     container: Any
     argv: list[str]
@@ -51,11 +51,11 @@ class Proc:
 
     @property
     def privileged(self) -> bool:
-        """A privileged container's capabilities are root's: of another user's process none is effective (capabilities(7), execve)."""
+        """Capabilities of a privileged container only have an effect for root, not for other users (capabilities(7), execve)."""
         return bool(self.view.privileged and self.view.uid == 0)
 
     def image_has(self, name: str) -> bool:
-        """Whether the image has a program of that name, beside those of its shell."""
+        """Whether the image has a program of that name, in addition to those of its shell."""
         return registry.find(self.container.image, name) is not None
 
     def say(self, line: str) -> None:
@@ -69,7 +69,7 @@ class Proc:
         )
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Process:
-        """A request with this pod's service account; raises ApiError as the server refuses it."""
+        """A request with this pod's service account; raises ApiError if the server refuses it."""
         identity = self.identity
         return (yield Call(lambda: self.kubelet.api.request(method, path, body, identity=identity, **options)))
 
@@ -124,7 +124,7 @@ def main(container: Any) -> Process:
 
 
 def execute(proc: Proc, first: bool = False) -> Process:
-    """Run argv of `proc`. Unknown programs of unknown images just run; of known images they are not there."""
+    """Run argv of `proc`. Unknown programs of unknown images just run. In known images they do not exist."""
     name = posixpath.basename(proc.argv[0])
     if name in SHELLS and registry.shell_in(proc.container.image):
         if first:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's conditions: what its kubelet says of it, or, where that is silent, the control plane."""
+"""A node's conditions: those of its kubelet, or of the control plane if kubelet does not report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNKNOWN = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status
 
 
 class Readiness:
-    """Of one node. The sandbox's controller manager waits a day for a kubelet, as kwok renews all leases: the agent says `Unknown` in its stead."""
+    """Conditions of one node. The sandbox's controller manager waits a day for a kubelet, because kwok renews all leases, so the agent sets `Unknown`."""
 
     def __init__(self, kubelet: Any) -> None:
         self._kubelet = kubelet
@@ -40,12 +40,12 @@ class Readiness:
 
     @property
     def silent(self) -> bool:
-        """The kubelet's process is gone: it tells nothing and begins nothing."""
+        """The kubelet's process is gone: it neither reports nor starts anything."""
         return bool(self._kubelet.agent.faults.kubelet_gone(self._kubelet.host.spec))
 
     @property
     def ready(self) -> bool:
-        """As it was reported last."""
+        """The last reported state."""
         return self._reported == _READY[0]
 
     def _ready(self) -> tuple[str, str, str]:
@@ -54,7 +54,7 @@ class Readiness:
         return _NOT_READY if self._away or self._kubelet.agent.faults.not_ready(self._kubelet.host.spec) else _READY
 
     def conditions(self) -> list[dict[str, Any]]:
-        """As they are now, about to be written."""
+        """The current conditions, for the next write."""
         ready, now = self._ready(), timestamp()
         if ready[0] != self._reported:
             self._reported, self._since = ready[0], now
@@ -74,7 +74,7 @@ class Readiness:
         ]
 
     def follow(self) -> None:
-        """Tell what has changed, and go on while it changes by itself."""
+        """Reports changes, and continues while conditions change by themselves."""
         if self._task is None or self._task.done:
             self._task = self._kubelet.loop.spawn(self._follow())
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container runtime's part: pulls, sandboxes by runtime handler, and what the nvidia runtime does to a container."""
+"""The container runtime's part: pulls, sandboxes by runtime handler, and the effects of the nvidia runtime on a container."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_HANDLERS = ("", "runc")
 
 
 def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
-    """Returns an empty text, or the runtime's error."""
+    """Returns an empty string, or the runtime's error."""
     host = kubelet.host
     fault = host.spec.fault("image_pull_failure")
     present = image.reference in host.images
@@ -41,7 +41,7 @@ def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
 
 
 def sandbox_fault(kubelet: Any, handler: str, sandbox_id: str) -> str:
-    """Why no sandbox can be made for a runtime handler; empty when it can."""
+    """Why a sandbox cannot be created for a runtime handler; empty if it can."""
     host = kubelet.host
     if handler in host.handlers:
         binary = host.handlers[handler]
@@ -58,13 +58,13 @@ def sandbox_fault(kubelet: Any, handler: str, sandbox_id: str) -> str:
 
 
 def prepare(container: Any) -> str:
-    """Set the container up; returns the message of a start that fails."""
+    """Sets up the container. Returns the message of a failed start."""
     argv = process.command_line(container)
     return inject_gpus(container) or process.executable_fault(container, argv)
 
 
 def _chosen(container: Any, count: int) -> list[int] | None:
-    """GPU indices that NVIDIA_VISIBLE_DEVICES asks the nvidia runtime for; None: the runtime leaves the container alone."""
+    """GPU indices that NVIDIA_VISIBLE_DEVICES asks the nvidia runtime for; None: the runtime does not change the container."""
     requested = container.env.get("NVIDIA_VISIBLE_DEVICES", "")
     if requested in ("", "void"):
         return None
@@ -84,7 +84,7 @@ def _chosen(container: Any, count: int) -> list[int] | None:
 
 
 def inject_gpus(container: Any) -> str:
-    """What devices allocated by kubelet and the nvidia runtime bring in."""
+    """Adds devices allocated by kubelet and files of the nvidia runtime."""
     kubelet, pod = container.pod.kubelet, container.pod
     spec = kubelet.host.spec
     count = spec.gpu.count if spec.gpu else 0
@@ -113,5 +113,5 @@ def inject_gpus(container: Any) -> str:
     if container.devices and not container.image.family:
         kubelet.host.compute(
             container.container_id, chosen
-        )  # nobody knows what a user's image does; it is taken for a job that needs all it got
+        )  # The behavior of a user's image is unknown, so it is treated as a job that uses all of its GPUs.
     return ""

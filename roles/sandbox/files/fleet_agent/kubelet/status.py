@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pod status as kubelet writes it, from the state of the containers. Pure."""
+"""Pod status in kubelet's format, from the state of the containers. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _condition(
 
 
 def phase(init: list[Any], main: list[Any], policy: str) -> str:
-    """Phase by kubelet's rules (getPhase): pending until initialised, running while something runs or will run again."""
+    """Phase by kubelet's rules (getPhase): pending until initialized, running while something runs or will run again."""
     if any(
         "terminated" in c.state and c.state["terminated"]["exitCode"] != 0 and not _again(c, policy)
         for c in init
@@ -66,7 +66,7 @@ def _again(container: Any, policy: str) -> bool:
 
 def _initialized(init: list[Any], main: list[Any]) -> bool:
     if any("running" in c.state or "terminated" in c.state for c in main):
-        return True  # a pod that had started its containers once counts as initialised, also when it begins again after a reboot
+        return True  # A pod that once started its containers counts as initialized, even if it starts again after a reboot.
     return all(c.started if c.sidecar else c.finished for c in init)
 
 
@@ -121,7 +121,7 @@ def build(pod: Any, now: str) -> dict[str, Any]:
 
 
 def qos_class(spec: dict[str, Any]) -> str:
-    """Only used when the server has not set one: it does so at creation."""
+    """Only used if the server has not set one, which it does at creation."""
     resources = [c.get("resources") or {} for c in spec["containers"]]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"

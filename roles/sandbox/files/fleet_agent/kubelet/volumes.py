@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Volumes and environment of a pod, resolved as kubelet resolves them."""
+"""Volumes and environment of a pod, resolved as by kubelet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleet_agent.machine.view import VolumeMount, key_path
 
 
 class MountFailure(Exception):
-    """A volume that cannot be set up yet; the text is kubelet's event message."""
+    """A volume that cannot be set up yet; the string is kubelet's event message."""
 
 
 class ConfigFailure(Exception):
@@ -21,7 +21,7 @@ class ConfigFailure(Exception):
 
 
 class Store:
-    """ConfigMaps and Secrets by (kind, namespace, name); filled by watches, asked by all nodes."""
+    """ConfigMaps and Secrets by (kind, namespace, name); filled by watches, used by all nodes."""
 
     def __init__(self) -> None:
         self.data: dict[tuple[str, str, str], dict[str, str]] = {}
@@ -192,7 +192,7 @@ def _value(pod: Any, entry: dict[str, Any], store: Store, spec: dict[str, Any]) 
 
 
 def expand(text: str, env: dict[str, str]) -> str:
-    """$(NAME) as kubelet expands it; $$ is an escaped dollar sign, an unknown name stays as it is."""
+    """$(NAME) as kubelet expands it; $$ is an escaped dollar sign, an unknown name is not changed."""
     return re.sub(
         r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)", lambda m: "$" if m[0] == "$$" else env.get(m[1], m[0]), text
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes that many nodes make: pod status, coalesced, and warning events."""
+"""Writes of many nodes: coalesced pod status, and warning events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StatusWriter:
         self._agent, self._free = agent, width
         self._pool = concurrent.futures.ThreadPoolExecutor(
             width, "status"
-        )  # its own: a thousand workers' requests must not hold up kubelets
+        )  # A separate pool, so that requests of a thousand workers do not delay kubelets.
         self._queue: collections.deque[Any] = collections.deque()
         self.written = 0
 
@@ -73,7 +73,7 @@ class StatusWriter:
 
 
 class EventWriter:
-    """Warnings of kubelets as Event objects; one that cannot be written is dropped, as kubelet does."""
+    """Warnings of kubelets as Event objects; an event that cannot be written is dropped, as by kubelet."""
 
     def __init__(self, agent: Any) -> None:
         self._agent = agent

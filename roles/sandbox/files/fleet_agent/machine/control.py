@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Things that happen to a machine without the cluster's API: a process is killed. One JSON object a line in DIR/control.jsonl.
+"""Events on a machine outside of the cluster's API, such as a killed process. One JSON object for each line in DIR/control.jsonl.
 
 {"kill": {"node": "training-0", "container": "nvidia-driver-ctr", "pod_selector": {"app": "driver"}, "signal": "KILL"}}
 {"kubelet_restart": {"node": "training-0"}}
@@ -18,7 +18,7 @@ from fleet_agent.loop import Killed, Terminated
 
 
 class ControlFile:
-    """Reads what was appended; what stands in the file at the start is old and skipped."""
+    """Reads appended lines. Lines that exist at the start are skipped."""
 
     def __init__(self, agent: Any, path: str) -> None:
         self._agent, self._path = agent, path

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""kubelet's device manager: plugins register resources, pods get devices, the node's status tells."""
+"""kubelet's device manager: plugins register resources, pods get devices, and the node's status shows them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Endpoint:
 
 
 class DeviceManager:
-    """Of one node. capacity stays for a while when a plugin is gone, allocatable does not (kubelet's endpoint grace period)."""
+    """Devices of one node. capacity remains for some time after a plugin is gone, allocatable does not (kubelet's endpoint grace period)."""
 
     def __init__(self, kubelet: Any) -> None:
         self.kubelet = kubelet
@@ -44,7 +44,7 @@ class DeviceManager:
         self._publish("node_status")
 
     def unhealthy(self, owner: str, ids: set[str]) -> None:
-        """A plugin says that devices are not well: they count for capacity, and nobody is given one."""
+        """A plugin reports unhealthy devices: they count for capacity, and are not allocated."""
         for resource, endpoint in self.endpoints.items():
             if endpoint.owner == owner:
                 endpoint.devices.update({identity: False for identity in endpoint.devices if identity in ids})
@@ -66,7 +66,7 @@ class DeviceManager:
             self.kubelet.write_devices()
 
     def kubelet_restarted(self) -> None:
-        """Checkpointed resource names stay, at 0, until the plugin registers again."""
+        """Checkpointed resource names remain with value 0 until the plugin registers again."""
         for resource in self.capacity:
             self._generation[resource] += 1
             self.capacity[resource] = self.allocatable[resource] = 0
@@ -78,7 +78,7 @@ class DeviceManager:
         return [i for i, healthy in endpoint.devices.items() if healthy and i not in taken] if endpoint else []
 
     def allocate(self, pod: Any) -> str:
-        """Empty, or why the pod cannot be admitted. A pod that is admitted again after a restart keeps its devices."""
+        """Why the pod cannot be admitted, empty if it can. A pod that is admitted again after a restart keeps its devices."""
         wants = {r: n for r, n in pod.wants().items() if r in self.capacity or r in self.endpoints}
         held = self.allocated.get(pod.uid)
         if held is None:
@@ -109,7 +109,7 @@ class DeviceManager:
     def free(self, pod: Any) -> None:
         self.allocated.pop(pod.uid, None)
 
-    # -- what a plugin's Allocate answers
+    # -- answers of a plugin's Allocate
 
     def _indices(self, devices: dict[str, list[str]], strategy_part: str) -> list[int] | None:
         found: list[int] = []

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults by name, as the fleet file switches them on and off per node.
+"""Faults by name, which the fleet file enables for nodes.
 
-A new one: a name in FAULTS, and the question that the simulated program asks about it.
+To add one: a name in FAULTS, and a method that the simulated program calls.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from fleet_agent.machine.fleet import NodeSpec
 from fleet_agent.machine.hostfs import pci_device
 
 FAULTS = {
-    "driver_load_failure": "modprobe of the NVIDIA module fails (parameter `message` replaces the kernel's words)",
+    "driver_load_failure": "modprobe of the NVIDIA module fails (parameter `message` replaces the kernel's message)",
     "driver_daemons_stuck": "modules are loaded, but the driver container's daemons never become ready",
-    "gpu_unsupported": "modprobe of the NVIDIA module fails: this driver release does not know the GPU",
+    "gpu_unsupported": "modprobe of the NVIDIA module fails: this driver release does not support the GPU",
     "plugin_fewer_gpus": "the device plugin reports fewer GPUs (parameter `missing`, default 1)",
     "cuda_failure": "CUDA kernels fail on one GPU (parameter `gpu`, default the last)",
     "fabric_manager_down": "CUDA does not start on any GPU, as behind NVSwitches without fabric manager",
-    "gpu_off_bus": "the last GPU falls off the bus once GPUs are offered, Xid 79; it is back after a reboot",
+    "gpu_off_bus": "the last GPU falls off the bus once GPUs are offered, Xid 79; it is available again after a reboot",
     "gpu_ecc_error": "the last GPU's memory fails once GPUs are offered (parameter `xid`: 48, 94 or 95; default 48), until a reboot",
     "image_pull_failure": "the registry answers 503 (parameter `image`: a repository basename; all images without it)",
-    "out_of_memory": "the kernel kills a container again and again for want of memory (parameter `container`: its name)",
-    "node_not_ready": "the kubelet says that the node is not Ready",
-    "node_flapping": "the kubelet says so every other minute",
-    "kubelet_gone": "the kubelet ends and its pods stay: nothing that happens to them is reported any more",
-    "slow_node": "everything that is work takes longer (parameter `factor`, default 10)",
+    "out_of_memory": "the kernel repeatedly kills a container for lack of memory (parameter `container`: its name)",
+    "node_not_ready": "the kubelet reports that the node is not Ready",
+    "node_flapping": "the kubelet reports so every other minute",
+    "kubelet_gone": "the kubelet ends and its pods keep running: nothing about them is reported",
+    "slow_node": "all work takes longer (parameter `factor`, default 10)",
 }
 
-# dmesg of a driver whose GPU firmware does not come up; Xid 119 is a GSP RPC timeout (NVIDIA's Xid catalogue).
+# dmesg of a driver whose GPU firmware does not come up; Xid 119 is a GSP RPC timeout (NVIDIA's Xid catalog).
 GSP_FAILURE = (
     "modprobe: ERROR: could not insert 'nvidia': No such device\n"
     "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)\n"
@@ -36,7 +36,7 @@ GSP_FAILURE = (
     "NVRM: GPU 0000:18:00.0: rm_init_adapter failed, device minor number 0\n"
     "Could not load NVIDIA driver kernel modules"
 )
-# The same of a GPU that is newer than the driver: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (print_unsupported) and
+# The same for a GPU that is newer than the driver: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (print_unsupported) and
 # kernel-open/nvidia/nv.c.
 UNSUPPORTED = (
     "modprobe: ERROR: could not insert 'nvidia': No such device\n"
@@ -55,11 +55,11 @@ OFF_THE_BUS = 79
 
 
 class Faults:
-    """Questions that programs ask."""
+    """Methods that programs call."""
 
     @staticmethod
     def driver_load(spec: NodeSpec, version: str) -> str:
-        """version: of the driver whose modules are loaded."""
+        """version: that of the loaded driver."""
         if spec.gpu is not None and spec.fault("gpu_unsupported") is not None:
             return UNSUPPORTED.format(
                 device=pci_device(spec.gpu.product).removeprefix("0x"), version=version, count=spec.gpu.count
@@ -88,7 +88,7 @@ class Faults:
 
     @staticmethod
     def xid(spec: NodeSpec, count: int) -> tuple[int, int] | None:
-        """(index of the GPU that fails at work, the Xid that its driver reports)."""
+        """(index of the GPU that fails under load, the Xid that its driver reports)."""
         if spec.fault("gpu_off_bus") is not None:
             return count - 1, OFF_THE_BUS
         fault = spec.fault("gpu_ecc_error")
@@ -113,6 +113,6 @@ class Faults:
 
     @staticmethod
     def slowness(spec: NodeSpec) -> float:
-        """How many times as long work takes."""
+        """Factor by which work takes longer."""
         fault = spec.fault("slow_node")
         return 1.0 if fault is None else float(fault.get("factor", "10"))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet file: what the simulated machines are. Read again when it changes."""
+"""The fleet file, which describes the simulated machines. It is read again when it changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """ecc: whether that mode is enabled, None of a GPU without it. mig: the same of its mode, for those that are capable of it."""
+    """ecc: whether that mode is enabled, None for a GPU without it. mig: the same for MIG mode, for GPUs that support it."""
 
     product: str
     count: int
@@ -25,7 +25,7 @@ class Gpu:
 
 @dataclasses.dataclass(frozen=True)
 class Interconnect:
-    """transport: as NCCL names the network over which it reaches other nodes. bandwidth: bus bandwidth of an all-reduce, in GB/s."""
+    """transport: NCCL's name of the network to other nodes. bandwidth: bus bandwidth of an all-reduce, in GB/s."""
 
     transport: str = "Socket"
     bandwidth: float = 1.0
@@ -65,7 +65,7 @@ class NodeSpec:
 
     @property
     def driver_os_tags(self) -> tuple[str, ...]:
-        """The operating system suffixes of driver images that fit: with minor version, and major only for RHEL's family."""
+        """The operating system suffixes of matching driver images: with minor version, and major only for RHEL's family."""
         major = self.os_version.split(".", maxsplit=1)[0]
         identity = "rhel" if self.os_id in ("rhcos",) else self.os_id
         return (f"{identity}{self.os_version}", f"{identity}{major}")
@@ -131,7 +131,7 @@ def parse_fleet(text: str) -> Fleet:
 
 
 class FleetFile:
-    """Looks whether the file is another one than before; a half-written file is looked at again at the next turn."""
+    """Checks whether the file changed. An incomplete file is read again in the next period."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -146,6 +146,6 @@ class FleetFile:
             with open(self.path, encoding="utf-8") as stream:
                 fleet = parse_fleet(stream.read())
         except (OSError, ValueError, KeyError):
-            return None  # deleted or being written: the machines stay as they are
+            return None  # The file was deleted or is being written, so the machines do not change.
         self.stamp_read = stamp
         return fleet

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs that look at the kernel and at GPUs: nvidia-smi, lsmod, modprobe, chroot, vectorAdd."""
+"""Programs that read the kernel and GPUs: nvidia-smi, lsmod, modprobe, chroot, vectorAdd."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def nvidia_smi(proc: Any) -> Process:
 
 
 def smi_output(proc: Any) -> int:
-    """What nvidia-smi prints; its own exit codes (its manual, RETURN VALUE): 9 driver not loaded, 6 no device, 15 a GPU has fallen off the bus."""
+    """Output of nvidia-smi, with its own exit codes (its manual, RETURN VALUE): 9 driver not loaded, 6 no device, 15 a GPU has fallen off the bus."""
     host = proc.host
     if "nvidia" not in host.modules:
         proc.out(NO_DRIVER)
@@ -113,12 +113,12 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
 
 
 def _mode(enabled: bool | None) -> str:
-    """ "[N/A]" of a GPU that has no such mode, as an L4 says of MIG (driver 595.71.05)."""
+    """ "[N/A]" for a GPU without the mode, such as MIG on an L4 (driver 595.71.05)."""
     return "[N/A]" if enabled is None else "Enabled" if enabled else "Disabled"
 
 
 def _query_apps(proc: Any, fields: list[str], gpus: list[int]) -> None:
-    """Processes that compute. The driver knows them by the host's numbers: of another process namespace none is named (NVIDIA/nvidia-docker issue 179)."""
+    """Processes that use GPUs. The driver has their pids of the host, so that none is listed in another process namespace (NVIDIA/nvidia-docker issue 179)."""
     if "noheader" not in next((w for w in proc.argv if w.startswith("--format=")), ""):
         proc.say(", ".join(fields))
     if not proc.pod.spec.get("hostPID"):
@@ -159,7 +159,7 @@ def _lsmod(proc: Any) -> Process:
 
 
 def _modprobe(proc: Any) -> Process:
-    """Outside a driver container there are no NVIDIA modules to load; others are believed."""
+    """Outside of a driver container there are no NVIDIA modules to load. Other modules succeed."""
     if not proc.privileged:
         proc.say("modprobe: ERROR: could not insert module: Operation not permitted")
         return 1
@@ -199,7 +199,7 @@ def _true(_proc: Any) -> Process:
 
 
 def vector_add(proc: Any) -> Process:
-    """The CUDA sample: one kernel on the first device that CUDA_VISIBLE_DEVICES leaves."""
+    """The CUDA sample: one CUDA kernel on the first device in CUDA_VISIBLE_DEVICES."""
     proc.say("[Vector addition of 50000 elements]")
     why = _cuda_fault(proc)
     if why:
@@ -216,14 +216,14 @@ def vector_add(proc: Any) -> Process:
 
 
 def _cuda_fault(proc: Any) -> str:
-    """cudaGetErrorString (asked of CUDA 12.9's runtime) of why no memory can be had on the first visible device, "" where it can."""
+    """cudaGetErrorString (of CUDA 12.9's runtime) why memory cannot be allocated on the first visible device, "" if it can."""
     if not proc.container.driver_injected:
         return "CUDA driver version is insufficient for CUDA runtime version"
     if "nvidia" not in proc.host.modules:
         return "no CUDA-capable device is detected"
     faults, spec = proc.kubelet.agent.faults, proc.host.spec
     if faults.fabric_down(spec):
-        return "system not yet initialized"  # 802, before any device is looked at
+        return "system not yet initialized"  # 802, before any device is checked
     gpus = visible_gpus(proc.container)
     device = _first_visible(gpus, [gpu_uuid(spec.name, i) for i in gpus], proc.env.get("CUDA_VISIBLE_DEVICES"))
     if device is None:
@@ -248,7 +248,7 @@ def _first_visible(gpus: list[int], uuids: list[str], chosen: str | None) -> int
 
 
 def _containerd(proc: Any) -> Process:
-    """containerd config dump, of the machine's own: its handlers and which of them is the default one, as version 2 has them."""
+    """containerd config dump of the machine: its handlers and the default one, in the format of version 2."""
     host, key = proc.host, 'plugins."io.containerd.grpc.v1.cri".containerd'
     proc.say(f'[{key}]\n  default_runtime_name = "{host.default_handler or "runc"}"')
     for name, binary in sorted(host.handlers.items()):
@@ -266,5 +266,5 @@ TOOLS: dict[str, Callable[[Any], Process]] = {
     "modprobe": _modprobe,
     "chroot": _chroot,
 }
-#: Found on the machine only.
+#: Programs that only exist on the machine.
 _OF_HOST: dict[str, Callable[[Any], Process]] = {"containerd": _containerd}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a simulated machine's disks and in its kernel, as far as the simulated programs look at it."""
+"""Disks and kernel of a simulated machine, as far as simulated programs read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from fleet_agent.machine.fleet import NodeSpec
 
-# PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); another product gets H100's.
+# PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); other products get that of H100.
 PCI_DEVICES = {
     "H100": "0x2330",
     "H200": "0x2335",
@@ -40,7 +40,7 @@ RUNTIME_FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class Mount:
-    """A file system that somebody mounted on the machine: visible below `path`."""
+    """A file system that is mounted on the machine, visible below `path`."""
 
     path: str
     sequence: int
@@ -66,7 +66,7 @@ def base_files(
     host_driver: str,
     runtime: str,
 ) -> dict[str, str]:
-    """Files of the operating system; one dictionary for all machines of a kind."""
+    """Files of the operating system; one dictionary for all equal machines."""
     major = os_version.split(".", maxsplit=1)[0]
     release = f'NAME="{os_image.split(" ", maxsplit=1)[0]}"\nID={os_id}\nVERSION_ID="{os_version}"\nPRETTY_NAME="{os_image}"\n'
     files = {
@@ -127,8 +127,8 @@ class Host:
         self.files: dict[str, str] = {}
         self.folders: set[str] = set()
         self.mounts: dict[str, Mount] = {}
-        self.modules: dict[str, str] = {}  # kernel module -> driver version that it came from
-        self.clients: set[str] = set()  # ids of containers that hold the GPU devices open
+        self.modules: dict[str, str] = {}  # kernel module -> driver version
+        self.clients: set[str] = set()  # ids of containers that have GPU devices open
         self.computing: dict[
             str, list[int]
         ] = {}  # id of a job's container -> GPUs on which it computes, with all of their memory
@@ -146,7 +146,7 @@ class Host:
         self.boot()
 
     def boot(self) -> None:
-        """Power on: memory is new, disks are as they were."""
+        """Powers on: memory is empty, disks are unchanged."""
         self.boot_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.spec.name}/{self.spec.boot}/{self.incarnation}"))
         for path in [p for p in self.files if p.startswith(("/run/", "/var/run/", "/dev/", "/sys/", "/tmp/"))]:
             del self.files[path]
@@ -323,7 +323,7 @@ class Host:
         self.changed()
 
     def released(self, container: str) -> None:
-        """The processes of a container are gone, and with them what they held of the GPUs."""
+        """The processes of a container are gone, so that their GPUs are released."""
         self.clients.discard(container)
         if self.computing.pop(container, None) is not None:
             self.changed()
@@ -341,5 +341,5 @@ class Host:
 
 
 def gpu_uuid(node: str, index: int) -> str:
-    """UUID of a GPU, the same at every start."""
+    """UUID of a GPU, which is the same in every run."""
     return f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{node}/gpu/{index}')}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Images by repository basename under any mirror, and which tags exist; the data are in data/images.yaml."""
+"""Images by repository basename under any mirror, and which tags exist; the data is in data/images.yaml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import yaml
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """An image reference, taken apart."""
+    """A parsed image reference."""
 
     reference: str
     repository: str
@@ -30,7 +30,7 @@ class Image:
 
     @property
     def family(self) -> str:
-        """The known image that this is, or an empty string."""
+        """The name of the known image, or an empty string."""
         known = tables()["families"].get(self.basename)
         return self.basename if known is not None and f"/{self.repository}".endswith(known.get("path", "")) else ""
 
@@ -54,7 +54,7 @@ _REFERENCE = re.compile(
 
 @functools.lru_cache(maxsize=1024)
 def parse(reference: str) -> Image | None:
-    """None for a reference that is none (InvalidImageName)."""
+    """None for an invalid reference (InvalidImageName)."""
     match = _REFERENCE.match(reference)
     if not match:
         return None
@@ -92,7 +92,7 @@ def unavailable(image: Image) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class DriverImage:
-    """What a driver image holds: a version to build in place, or modules for one kernel."""
+    """Content of a driver image: a version to build in place, or modules for one kernel."""
 
     version: str
     os_tag: str
@@ -105,7 +105,7 @@ class DriverImage:
 
 @functools.lru_cache(maxsize=256)
 def driver_image(tag: str) -> DriverImage | None:
-    """The content of a driver tag that exists, else None."""
+    """The content of an existing driver tag, else None."""
     data = tables()
     family = data["families"]["driver"]
     base, _dash, os_tag = tag.rpartition("-")
@@ -122,7 +122,7 @@ def driver_image(tag: str) -> DriverImage | None:
 
 @functools.lru_cache(maxsize=1024)
 def exists(image: Image) -> bool:
-    """Whether the registry has it. A digest alone is believed; an unknown repository has any tag."""
+    """Whether the registry has it. Any digest exists, and unknown repositories have every tag."""
     if not image.family or not image.tag:
         return True
     if image.family == "driver":
@@ -137,7 +137,7 @@ def architectures(image: Image) -> list[str] | None:
         return None
     return (
         ["amd64"] if found.precompiled else list(tables()["driver_os"][found.os_tag])
-    )  # the lists tell no architecture of precompiled images
+    )  # The lists have no architecture of precompiled images.
 
 
 def has_shell(image: Image) -> bool:
@@ -149,10 +149,10 @@ def pull_seconds(image: Image) -> float:
 
 
 def user(image: Image) -> int:
-    """The uid that the image's programs run as where the pod names none."""
+    """The uid of the image's programs if the pod sets none."""
     return int(tables()["families"].get(image.family, {}).get("user", 0))
 
 
 def environment(image: Image) -> dict[str, str]:
-    """Environment that the image itself brings."""
+    """Environment of the image itself."""
     return dict(tables()["families"].get(image.family, {}).get("env") or {})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What programs that load NVML find: the driver's library, and GPUs that the container can open."""
+"""NVML for programs that load it: the driver's library, and GPUs that the container can open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_tegra(proc: Any) -> bool:
 
 
 def error(proc: Any, driver_root: str = "") -> str:
-    """NVML's error name, empty when it initialises."""
+    """NVML's error name, empty if it initializes."""
     if not proc.container.driver_injected and not (
         driver_root and proc.view.is_file(driver_root.rstrip("/") + LIBRARY)
     ):
@@ -33,5 +33,5 @@ def gpus(proc: Any) -> list[int]:
 
 
 def hold(proc: Any) -> None:
-    """The process keeps the device files open: the kernel modules cannot be unloaded meanwhile."""
+    """The process keeps the device files open: so that the kernel modules cannot be unloaded."""
     proc.host.clients.add(proc.container.container_id)

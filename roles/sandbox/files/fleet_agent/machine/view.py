@@ -12,13 +12,13 @@ from typing import Any
 
 from fleet_agent.machine.hostfs import Host
 
-#: Places that others than root may write to. The rest of a machine and of an image is root's, what kubelet makes for a host path too.
+#: Paths that users other than root may write to. All other paths of a machine and an image belong to root, including folders that kubelet creates.
 FOR_EVERYONE = ("/tmp/", "/var/tmp/", "/dev/null", "/dev/shm/", "/dev/log")
 
 
 @dataclasses.dataclass(frozen=True)
 class VolumeMount:
-    """One mount of a container, resolved to what is behind it."""
+    """One mount of a container, with its source."""
 
     path: str
     kind: str  # "host" or "pod"
@@ -30,7 +30,7 @@ class VolumeMount:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a container path really is."""
+    """The actual location of a container path."""
 
     host: bool
     path: str
@@ -40,7 +40,7 @@ class Place:
 
 
 class View:
-    """File access of one container. Raises OSError with the text that the C library has for it."""
+    """File access of one container. Raises OSError with the message of the C library."""
 
     def __init__(self, host: Host, mounts: list[VolumeMount], privileged: bool, uid: int = 0) -> None:
         self.host, self.uid = host, uid
@@ -120,7 +120,7 @@ class View:
         else:
             place.store[place.path] = text
             if place.store is not self.own:
-                self.host.changed()  # another container of the pod may wait for it
+                self.host.changed()  # Another container of the pod may wait for it.
 
     def make_folder(self, path: str, parents: bool) -> None:
         path = posixpath.normpath(path)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PyTorch's image: the program of role gpu_validation that two pods run together. The first waits for the second, and both compute.
+"""PyTorch's image: the program of role gpu_validation that two pods run together. The first waits for the second, and both run all-reduces.
 
 The lines of NCCL are those of NVIDIA/nccl 5067397, src/init.cc and src/transport/net.cc.
 """
@@ -19,7 +19,7 @@ _BYTES = 1 << 30
 
 
 def python3(proc: Any) -> Process:
-    """Another program than that is a user's job, which computes on all that it got for as long as it is let."""
+    """Any other program is a user's job, which uses all of its GPUs until it is ended."""
     if "FIRST_RANK" in proc.env:
         return (yield from _all_reduce(proc))
     proc.host.compute(proc.container.container_id, gpu_tools.visible_gpus(proc.container))
@@ -59,7 +59,7 @@ def _peer(proc: Any) -> Any:
 
 
 def _between(one: Interconnect, other: Interconnect) -> Interconnect:
-    """NCCL falls back to TCP where one of the two has no other network."""
+    """NCCL falls back to TCP if one of the two has no other network."""
     transport = one.transport if one.transport == other.transport else Interconnect().transport
     return Interconnect(transport, min(one.bandwidth, other.bandwidth))
 

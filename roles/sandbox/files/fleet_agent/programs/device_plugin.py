@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The device plugin, GPU feature discovery's neighbour config-manager, and their configuration (NVIDIA/k8s-device-plugin v0.20.0)."""
+"""The device plugin, GPU feature discovery's neighbor config-manager, and their configuration (NVIDIA/k8s-device-plugin v0.20.0)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONLY_WITH_NVML = "CDI --device-list-strategy options are only supported on NVML-
 
 
 class ConfigError(Exception):
-    """The plugin's own words about its configuration."""
+    """The plugin's own message about its configuration."""
 
 
 def load_config(proc: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def load_config(proc: Any) -> dict[str, Any]:
 
 
 def setting(proc: Any, config: dict[str, Any], flag: str, env: str, key: str, default: str, part: str = "") -> str:
-    """Command line, environment, then file: the order of the real one's precedence."""
+    """Command line, environment, then file: in the plugin's order of precedence."""
     given = proc.option(flag, env)
     if given:
         return str(given)
@@ -113,7 +113,7 @@ def _root(proc: Any) -> str:
 
 
 def _has_nvml(proc: Any) -> bool:
-    """Whether the library can be loaded. Boards have had it since JetPack 6; here they are as those before it."""
+    """Whether the library can be loaded. Boards have it since JetPack 6. Simulated boards have an earlier version."""
     return not nvml.is_tegra(proc) and nvml.error(proc, _root(proc)) != "ERROR_LIBRARY_NOT_FOUND"
 
 
@@ -132,7 +132,7 @@ def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
 
 
 def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
-    """The resource that the configuration makes of the GPUs."""
+    """The resource of the GPUs according to the configuration."""
     name, replicas = "nvidia.com/gpu", 1
     for rule in (config.get("resources") or {}).get("gpus") or []:
         if rule.get("pattern") in ("*", proc.host.spec.gpu.product.replace("-", " ")):
@@ -160,7 +160,7 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
 
 
 def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
-    """How containers get to know their devices."""
+    """How devices are passed to containers."""
     return tuple(
         setting(
             proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin"
@@ -169,7 +169,7 @@ def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _serve(proc: Any, config: dict[str, Any]) -> Process:
-    """Registered until the process ends; True asks for another start (configuration, other GPUs)."""
+    """Registered until the process ends; True requests a restart (changed configuration or GPUs)."""
     kubelet, container = proc.kubelet, proc.container
     yield Sleep(proc.clock.delay("plugin_register"))
     offered = endpoint(proc, config)
@@ -210,7 +210,7 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
 
 
 def _check_health(proc: Any, offered: Endpoint) -> None:
-    """checkHealth (internal/rm/health.go): a GPU whose driver reports a critical Xid is unhealthy, until the plugin starts anew."""
+    """checkHealth (internal/rm/health.go): a GPU whose driver reports a critical Xid is unhealthy until the plugin restarts."""
     host = proc.host
     striking = proc.kubelet.agent.faults.xid(host.spec, host.spec.gpu.count)
     if striking is None or striking[0] in host.struck:
@@ -229,7 +229,7 @@ def _check_health(proc: Any, offered: Endpoint) -> None:
 
 
 def config_manager(proc: Any) -> Process:
-    """Picks the configuration that the node's label names, and signals the plugin when it changes."""
+    """Selects the configuration in the node's label, and signals the plugin when it changes."""
     source, target = (
         proc.option("config-file-srcdir", "CONFIG_FILE_SRCDIR"),
         proc.option("config-file-dst", "CONFIG_FILE_DST"),

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CUDA's deviceQuery: the words of NVIDIA/cuda-samples c94ff366, Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
+"""CUDA's deviceQuery, with the output of NVIDIA/cuda-samples c94ff366, Samples/1_Utilities/deviceQuery/deviceQuery.cpp.
 
-Of its lines those are here that name a device and its memory. An integrated GPU has the capability of Orin's.
+Only lines about devices and their memory are included. An integrated GPU has the capability of Orin's.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
 ROOT = "/run/nvidia/driver"
 STATE_FILE = "/run/nvidia/nvidia-driver.state"
 DAEMONS = "/run/nvidia/validations/.driver-daemons-status"
-# Kernels that a distribution's archive has headers for, by operating system; any other is nobody's package.
+# Kernels that a distribution's archive has headers for, by operating system; any other has none.
 PACKAGED_KERNEL = {
     "ubuntu": r"\d+\.\d+\.\d+-\d+-[a-z0-9-]+",
     "rhel": r".*\.el\d+.*",
@@ -49,7 +49,7 @@ def driver(proc: Any) -> Process:
 
 
 def _content(proc: Any) -> images.DriverImage:
-    """What is in the image; one that is named by digest only is believed to fit."""
+    """The content of the image. One with only a digest is assumed to match."""
     spec, image = proc.host.spec, proc.container.image
     found = images.driver_image(image.tag) if image.tag else None
     return found or images.DriverImage(images.tables()["families"]["driver"]["versions"][-1], spec.driver_os_tags[0])
@@ -60,7 +60,7 @@ def in_use(host: Any) -> bool:
 
 
 def unload(proc: Any) -> bool:
-    """_unload_driver: the modules go, or stay because somebody holds them."""
+    """_unload_driver: unloads the modules unless they are in use."""
     host = proc.host
     proc.say("Unloading NVIDIA driver kernel modules...")
     if "nvidia" not in host.modules:
@@ -77,7 +77,7 @@ def unload(proc: Any) -> bool:
 
 
 def _prerequisites(proc: Any, content: images.DriverImage) -> Process:
-    """Packages, headers, compiler or precompiled packages. Empty, or the last words of the script."""
+    """Packages, headers, compiler or precompiled packages. Returns the last message of the script, empty if it succeeds."""
     spec, clock = proc.host.spec, proc.clock
     if content.os_tag not in spec.driver_os_tags or (not content.precompiled and not _packaged(spec)):
         yield Sleep(clock.jitter(4))
@@ -118,7 +118,7 @@ def _no_package(content: images.DriverImage, kernel: str) -> str:
 
 
 def _load_fault(proc: Any, content: images.DriverImage) -> str:
-    """Why modprobe fails, with what the kernel says; empty when it does not."""
+    """Why modprobe fails, with the kernel's messages; empty if it succeeds."""
     host = proc.host
     if not proc.privileged:
         return "modprobe: ERROR: could not insert 'nvidia': Operation not permitted"
@@ -174,14 +174,14 @@ def _init(proc: Any) -> Process:
 
 
 def _stays_loaded(proc: Any, content: images.DriverImage) -> bool:
-    """_should_skip_kernel_module_reload. A precompiled image's script knows no such thing: it unloads first, or ends where it cannot."""
+    """_should_skip_kernel_module_reload. The script of a precompiled image does not have it: it unloads first, and fails if it cannot."""
     digest = proc.env.get("DRIVER_CONFIG_DIGEST", "")
     stored = proc.view.read(STATE_FILE).strip() if proc.view.is_file(STATE_FILE) else ""
     return bool(not content.precompiled and digest and "nvidia" in proc.host.modules and stored == digest)
 
 
 def _released(host: Any, owner: str) -> None:
-    """The lock goes with the process. Its mounts stay on the host: a mount namespace that ends is not unmounted elsewhere."""
+    """The lock ends with the process. Its mounts remain on the host, because the end of a mount namespace does not unmount them elsewhere."""
     if host.driver_owner == owner:
         host.driver_owner = ""
 
@@ -206,7 +206,7 @@ def _load(proc: Any, content: images.DriverImage) -> Process:
 
 
 def _finish(proc: Any, content: images.DriverImage) -> None:
-    """Mount the root file system; it is seen outside only where the volume is mounted Bidirectional."""
+    """Mounts the root file system, which is only visible outside if the volume is mounted Bidirectional."""
     view = proc.view
     proc.say("Mounting NVIDIA driver rootfs...")
     files = dict.fromkeys(DRIVER_FILES, "")

@@ -13,7 +13,7 @@ from fleet_agent.cluster.api import MERGE, ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.programs.driver import STATE_FILE, unload
 
-#: Switches that it writes back at every start, in nvidia.com/gpu.deploy.*; one that the node has not comes to be with an empty value.
+#: Labels nvidia.com/gpu.deploy.* that it writes at every start. A missing label is added with an empty value.
 OPERANDS = (
     "operator-validator",
     "container-toolkit",
@@ -29,9 +29,9 @@ OPERANDS = (
     "dcgm-dra",
     "dcgm-exporter-dra",
 )
-#: Switched off last, and waited for only where the node has the switch.
+#: Disabled last, and only waited for if the node has the label.
 KUBELET_PLUGIN = "dra-driver"
-#: Written only where the node has them.
+#: Only written if the node has them.
 OPTIONAL = ("mig-manager", "client")
 #: Pods in its own namespace that must be gone before modules are unloaded, by their label app.
 CLIENTS = (
@@ -44,16 +44,16 @@ CLIENTS = (
     "nvidia-dcgm-exporter-dra",
     "nvidia-dcgm-dra",
 )
-#: Switch of clients that others run.
+#: Label for clients of others.
 CLIENT = "nvidia.com/gpu.deploy.client"
 PAUSED = "paused-for-driver-upgrade"
 GRACE = 300.0
-#: The field manager of its writes: the base name of the program, as client-go has it.
+#: The field manager of its writes: the base name of the program, as in client-go.
 MANAGER = "driver-manager"
 
 
 class Failed(Exception):
-    """The manager ends with this, switches written back."""
+    """The manager fails with this error, and restores labels."""
 
 
 def manager(proc: Any) -> Process:
@@ -123,7 +123,7 @@ def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
 
 
 def _others_gone(proc: Any, node: str) -> Process:
-    """WaitForPodsWithNodeSelector: in all namespaces, pods of DaemonSets whose node selector has the switch."""
+    """WaitForPodsWithNodeSelector: in all namespaces, pods of DaemonSets whose node selector has the label."""
     waited = 0.0
     while any(
         CLIENT in (pod["spec"].get("nodeSelector") or {}) and _by_daemon_set(pod)
@@ -188,7 +188,7 @@ def _is_gpu_claim(proc: Any, namespace: str, name: str) -> Process:
 
 
 def _evict_plugin(proc: Any, node: str, before: dict[str, str]) -> Process:
-    """evictKubeletPlugin: last, because the claims of the others are released by it."""
+    """evictKubeletPlugin: last, because it releases the claims of the others."""
     if before[KUBELET_PLUGIN]:
         yield from _label(proc, node, {KUBELET_PLUGIN: _paused(before[KUBELET_PLUGIN])})
         yield from _gone(proc, node, "nvidia-dra-driver-kubelet-plugin")

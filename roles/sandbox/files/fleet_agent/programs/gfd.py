@@ -82,7 +82,7 @@ def gfd(proc: Any) -> Process:
     kept = Kept(proc)
     while True:
         try:
-            if starts != proc.container.hangups:  # SIGHUP is another start of everything
+            if starts != proc.container.hangups:  # SIGHUP restarts everything.
                 starts = proc.container.hangups
                 config = load_config(proc)
                 owners = (yield from _owners(proc)) if _uses_api(proc) else []
@@ -113,7 +113,7 @@ def gfd(proc: Any) -> Process:
 
 
 def _owners(proc: Any) -> Process:
-    """DaemonSet and pod, when POD_NAME is given and the pod may be read; otherwise none, with a warning."""
+    """DaemonSet and pod, if POD_NAME is set and the pod may be read; otherwise none, with a warning."""
     name, namespace = proc.env.get("POD_NAME", ""), _namespace(proc)
     if not name:
         return []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a worker looks again at the object that it keeps."""
+"""When a worker reads its object again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Kept:
-    """What a worker has published. Its cycles follow the node's time; the API server, which all nodes share, is asked by the machine's."""
+    """The published object of a worker. Its cycles follow simulated time. Requests to the API server, which all nodes share, follow the machine's time."""
 
     def __init__(self, proc: Any) -> None:
         self._quiet: float = proc.kubelet.agent.quiet
@@ -18,7 +18,7 @@ class Kept:
         self._observed_at = 0.0
 
     def holds(self, content: Any) -> bool:
-        """Just this was there a moment ago."""
+        """Whether the object was the same a moment ago."""
         return bool(self._content == content and time.monotonic() - self._observed_at < self._quiet)
 
     def observed(self, content: Any) -> None:

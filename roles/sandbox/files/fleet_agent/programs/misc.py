@@ -33,7 +33,7 @@ def dcgm_exporter(proc: Any) -> Process:
 
 
 def operator(proc: Any) -> Process:
-    """The GPU Operator's controller itself is beyond this simulation: it runs and does nothing."""
+    """The GPU Operator's controller is not simulated: it runs and does nothing."""
     proc.say("[sandbox] the operator's controller is not simulated")
     yield Park()
     return 0

@@ -22,7 +22,7 @@ CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
 
 
 class Failed(Exception):
-    """The worker ends with this."""
+    """The worker fails with this error."""
 
 
 def read_config(proc: Any, flag: str, default: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def worker(proc: Any) -> Process:
             raise Failed("NODE_NAME environment variable not set")
         config = read_config(
             proc, "nfd-worker.go", CONFIG
-        )  # once, as the owners: a changed file asks for another start
+        )  # Read once, like the owners: a changed file requires a restart.
         core = config.get("core") or {}
         owners = yield from _owners(proc, core, node)
         kept = Kept(proc)
@@ -62,7 +62,7 @@ def worker(proc: Any) -> Process:
             features = nfd_features.discover(
                 proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources")
             )
-            # Every /sys has this folder, here also that of a machine without PCI devices, which lacks the other.
+            # Every /sys has this folder, even without PCI devices, in which case the other one is missing.
             if "pci.device" in features["instances"] and not proc.view.is_folder("/host-sys/devices"):
                 message = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
                 proc.say(f'E nfd-worker.go] "feature discovery failed" err="{message}" source="pci"')
@@ -175,7 +175,7 @@ def topology_updater(_proc: Any) -> Process:
 
 
 def gc(proc: Any) -> Process:
-    """Deletes NodeFeature and topology objects of nodes that are gone: at the start, when a Node goes, and every interval."""
+    """Deletes NodeFeature and topology objects of deleted nodes: at the start, when a Node is deleted, and at every interval."""
     proc.say('I nfd-gc.go] "Node Feature Discovery Garbage Collector"')
     nodes: set[str] = set()
     gone: list[str] = []
@@ -195,7 +195,7 @@ def gc(proc: Any) -> Process:
     synced = False
 
     def on_error(error: Exception | None) -> None:
-        # Its health answers "ok" whatever it may or may not do (Healthz in nfd-gc.go).
+        # Its health endpoint returns "ok" even without permissions (Healthz in nfd-gc.go).
         nonlocal synced
         synced = synced or error is None
         if error:
@@ -219,7 +219,7 @@ def gc(proc: Any) -> Process:
 
 
 def _forget(proc: Any, node: str) -> Process:
-    """deleteNodeHandler: what there is of one node."""
+    """deleteNodeHandler: objects of one node."""
     yield from _delete(proc, "NodeResourceTopology", f"{TOPOLOGIES}/{node}")
     for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures", {"labelSelector": f"{NODE_NAME}={node}"})):
         yield from _delete(
@@ -228,7 +228,7 @@ def _forget(proc: Any, node: str) -> Process:
 
 
 def _collect(proc: Any, nodes: set[str]) -> Process:
-    """garbageCollect: what there is of nodes that are not there."""
+    """garbageCollect: objects of nodes that do not exist."""
     for metadata in (yield from _listed(proc, f"{GROUP}/nodefeatures")):
         if (metadata.get("labels") or {}).get(NODE_NAME, "") not in nodes:
             yield from _delete(
@@ -240,7 +240,7 @@ def _collect(proc: Any, nodes: set[str]) -> Process:
 
 
 def _listed(proc: Any, path: str, query: dict[str, str] | None = None) -> Process:
-    """metadata of the objects; none where their kind is not there."""
+    """metadata of the objects; none if their kind does not exist."""
     try:
         return [item["metadata"] for item in (yield from proc.request("GET", path, query=query)).get("items") or []]
     except (ApiError, Unreachable) as error:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Feature discovery and rules of node-feature-discovery v0.19, the part that GPU fleets use. Pure but for the view given."""
+"""Feature discovery and rules of node-feature-discovery v0.19, the part that GPU fleets use. Pure except for the given view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PCI_FIELDS = ("class", "vendor")
 
 
 def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
-    """NodeFeature's spec.features: what the worker finds through its mounts (/host-sys, /host-etc); the kernel's name is a system call."""
+    """NodeFeature's spec.features: what the worker reads through its mounts (/host-sys, /host-etc). The kernel's name is from a system call."""
     flags: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
     instances: dict[str, Any] = {}
@@ -137,7 +137,7 @@ def _number(text: str) -> int | None:
 
 
 def matches(expression: dict[str, Any], value: str | None) -> bool:
-    """One MatchExpression on a value (None: not there)."""
+    """One MatchExpression on a value (None: missing)."""
     operator, desired = expression.get("op", ""), [str(v) for v in expression.get("value") or []]
     if operator == "DoesNotExist":
         return value is None
@@ -205,7 +205,7 @@ def rule_output(rule: dict[str, Any], features: dict[str, Any]) -> dict[str, Any
 
 
 def _resolve(value: str, features: dict[str, Any]) -> str:
-    """@feature.element stands for the element's value."""
+    """@feature.element is replaced by the element's value."""
     if not value.startswith("@"):
         return value
     feature, _dot, element = value[1:].rpartition(".")

@@ -42,7 +42,7 @@ class Master:
         self.config: dict[str, Any] = {}
 
     def kinds(self) -> list[tuple[str, str]]:
-        """What it lists and watches: namespaces only where it selects by them."""
+        """What it lists and watches: namespaces only if it selects by them."""
         return [kind for kind in KINDS if kind[0] != "Namespace" or self.selector]
 
     @property
@@ -99,7 +99,7 @@ class Master:
         metadata = item["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         node = (metadata.get("labels") or {}).get("nfd.node.kubernetes.io/node-name", "")
-        if not node:  # known from its key only: found missing after a lost watch
+        if not node:  # Only its key is known, because it was missing after a lost watch.
             node = next((n for n, found in self.features.items() if key in found), "")
         if event == "DELETED":
             self.features.get(node, {}).pop(key, None)
@@ -146,7 +146,7 @@ class Master:
         }
 
     def update(self, node: str, desired: dict[str, Any]) -> Process:
-        """Bring a node to what is wanted; what earlier updates set and is not wanted any more goes."""
+        """Sets the desired labels of a node, and removes those of earlier updates that are no longer desired."""
         item = yield from self.proc.request("GET", f"/api/v1/nodes/{node}")
         metadata = item["metadata"]
         labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
@@ -185,7 +185,7 @@ class Master:
 
 
 def _selected(selector: dict[str, Any], labels: dict[str, str]) -> bool:
-    """A label selector, of its operators those that compare with values."""
+    """A label selector, with the operators that compare values."""
     expressions = [
         {"key": key, "operator": "In", "values": [value]} for key, value in (selector.get("matchLabels") or {}).items()
     ]
@@ -242,7 +242,7 @@ def master(proc: Any) -> Process:
 
 
 def _lead(proc: Any) -> Process:
-    """Take the lease; a second master waits here."""
+    """Acquires the lease. A second master waits here."""
     namespace, name = proc.pod.namespace, "nfd-master.nfd.kubernetes.io"
     base = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     now = timestamp().replace("Z", ".000000Z")
@@ -283,7 +283,7 @@ def _alive(proc: Any, holder: str) -> bool:
 
 
 def _work(proc: Any, state: Master) -> Process:
-    """Ten updates at a time, as nfdApiParallelism has it."""
+    """Ten updates at a time (nfdApiParallelism)."""
     loop, running = proc.kubelet.loop, list[Any]()
     proc.container.beside.append(lambda: [task.cancel() for task in running])
     while True:
@@ -305,14 +305,14 @@ def _work(proc: Any, state: Master) -> Process:
 
 
 def _counted_down(container: Any, waiting: dict[str, int], _result: Any) -> None:
-    """One of a batch is done; the last one wakes whoever waits for all."""
+    """One of a batch is done. The last one wakes the waiting task."""
     waiting["count"] -= 1
     if not waiting["count"]:
         container.task.wake()
 
 
 def _all(proc: Any, state: Master) -> Process:
-    """Every node of the cluster, also those without a NodeFeature object (their labels go)."""
+    """Every node of the cluster, including those without a NodeFeature object (their labels are removed)."""
     try:
         for item in (yield from proc.request("GET", "/api/v1/nodes")).get("items") or []:
             known = (item["metadata"].get("annotations") or {}).get(LABELS)
@@ -338,7 +338,7 @@ def _one(proc: Any, state: Master, node: str) -> Process:
 
 
 def _prune(proc: Any, state: Master) -> Process:
-    """Labels and extended resources by patches, then annotations by an update of the whole node; every node, also one without any."""
+    """Labels and extended resources by patches, then annotations by an update of the whole node; for every node, including those without any."""
     nothing: dict[str, Any] = {"labels": {}, "resources": {}, "annotations": {}, "taints": []}
     try:
         for item in (yield from proc.request("GET", "/api/v1/nodes")).get("items") or []:

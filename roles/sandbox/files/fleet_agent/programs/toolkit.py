@@ -67,7 +67,7 @@ def _management_spec(proc: Any) -> str:
 
 
 def _configure(proc: Any, runtime: str, binary: str) -> str:
-    """Write the runtime's configuration and make it read it again. Empty, or the error."""
+    """Writes the runtime's configuration and reloads it. Returns the error, empty if it succeeds."""
     config, socket = DEFAULTS[runtime]
     prefix = {"crio": "CRIO"}.get(runtime, runtime.upper())
     config = (
@@ -93,13 +93,13 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
         return f"unable to restart {runtime}: {fault}"
     place = proc.view.locate(config)
     host = proc.host
-    if place.host:  # a configuration inside the container is read by nobody
+    if place.host:  # A configuration inside the container has no effect.
         binary_place = proc.view.locate(binary)
         host_binary = binary_place.path if binary_place.host else "/nonexistent" + binary
         for handler in (name, f"{name}-cdi", f"{name}-legacy"):
             host.handlers[handler] = host_binary
         default = proc.env.get("NVIDIA_RUNTIME_SET_AS_DEFAULT") or proc.env.get(f"{prefix}_SET_AS_DEFAULT") or "false"
-        # It takes the default away from its own name alone (AddRuntimeWithOptions).
+        # It only unsets the default if that has its own name (AddRuntimeWithOptions).
         if default.lower() == "true":
             host.default_handler = name
         elif host.default_handler == name:

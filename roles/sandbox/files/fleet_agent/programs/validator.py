@@ -28,7 +28,7 @@ LIBRARIES = (
 
 
 class Failed(Exception):
-    """The validator's own error text."""
+    """The validator's own error message."""
 
 
 def validator(proc: Any) -> Process:
@@ -119,7 +119,7 @@ def _driver(proc: Any, output: str) -> Process:
 
 
 def _managed(proc: Any) -> Process:
-    """A driver DaemonSet that a ClusterPolicy or NVIDIADriver owns: then the driver container's own ready file counts too."""
+    """A driver DaemonSet that a ClusterPolicy or NVIDIADriver owns: then the driver container's own ready file is checked too."""
     namespace = proc.option("namespace", "OPERATOR_NAMESPACE")
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets" if namespace else "/apis/apps/v1/daemonsets"
     try:
@@ -174,7 +174,7 @@ def _try_driver(proc: Any, root: str) -> str:
 
 
 def _toolkit(proc: Any, output: str) -> Process:
-    """nvidia-smi must have been brought into this container by the runtime."""
+    """The runtime must have injected nvidia-smi into this container."""
     proc.view.remove(f"{output}/toolkit-ready")
     while True:
         if proc.container.driver_injected:
@@ -231,7 +231,7 @@ def _plugin(proc: Any, output: str) -> Process:
 
 
 def _workload_pod(proc: Any, name: str, resource: str, validator_set: dict[str, Any]) -> dict[str, Any]:
-    """The pod that the validator's image carries as a manifest, filled in."""
+    """The pod from the manifest in the validator's image."""
     image = proc.env.get("VALIDATOR_IMAGE", "")
     container = {
         "image": image,

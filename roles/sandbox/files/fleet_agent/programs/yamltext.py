@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configuration files that a thousand simulated programs read again in every cycle, parsed once."""
+"""Configuration files that a thousand simulated programs read in every cycle, but which are parsed once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 
 
 def load(text: str) -> Any:
-    """As yaml.safe_load, of the caller's own to change. Raises yaml.YAMLError."""
+    """Like yaml.safe_load. The caller may change the result. Raises yaml.YAMLError."""
     return copy.deepcopy(_parsed(text))
 
 

@@ -21,7 +21,7 @@ _BRACED = re.compile(
 
 
 class Unset(Exception):
-    """A parameter that `set -u` or ${x:?} does not allow to be missing."""
+    """A parameter that must not be missing because of `set -u` or ${x:?}."""
 
 
 def expand(shell: Any, word: str) -> Process:
@@ -52,7 +52,7 @@ def expand(shell: Any, word: str) -> Process:
 
 
 def flat(shell: Any, word: str) -> Process:
-    """A word where nothing is split (assignments, redirection targets, case subjects)."""
+    """A word without splitting (assignments, redirection targets, case subjects)."""
     if not any(c in word for c in "$`'\"\\"):
         return word
     pieces = yield from _pieces(shell, word)

@@ -6,7 +6,7 @@
 Nodes are tuples: ("simple", assignments, words, redirections), ("pipe", negated, commands), ("andor", first, [(operator, command)]),
 ("list", commands), ("if", [(condition, body)], otherwise), ("while", until, condition, body), ("for", name, words, body),
 ("case", word, [(patterns, body)]), ("group", body, redirections), ("subshell", body, redirections), ("function", name, body).
-A word stays raw text here; expansion.py expands it. A redirection is (descriptor, operator, target).
+A word remains raw text here; expansion.py expands it. A redirection is (descriptor, operator, target).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Node = tuple[Any, ...]
 
 
 class ShellSyntax(Exception):
-    """Not understood."""
+    """The script is not supported or invalid."""
 
 
 OPERATORS = ("&&", "||", ";;", ">>", "<<", "&>", ">&", "<&", ";", "&", "|", "(", ")", "<", ">", "\n")
@@ -44,7 +44,7 @@ RESERVED = {
 
 
 def _skip_quoted(text: str, at: int) -> int:
-    """Index after the quoted or substituted piece that begins at `at`."""
+    """Index after the quoted or substituted part that starts at `at`."""
     char = text[at]
     if char == "'":
         end = text.find("'", at + 1)

@@ -31,10 +31,10 @@ class Shell:
         self.status = 0
         self.out: Callable[[str], None] = proc.out
         self.stdin: str = proc.stdin
-        self.acted = False  # did something since the loop's turn began: its next turn may find another world
+        self.acted = False  # It changed something in this iteration, so that the next one may behave differently.
         self._loops = 0
         self._turn: tuple[int, int] = (-1, -1)
-        self._guarded = 0  # inside a condition, where errexit does not count
+        self._guarded = 0  # inside a condition, where errexit has no effect
 
     def parameter(self, name: str) -> str:
         special = {
@@ -149,7 +149,7 @@ class Shell:
             self._loops -= 1
 
     def _once(self, body: Node) -> Generator[Any, Any, tuple[int, bool]]:
-        """One turn of a loop: its status, which break and continue set to 0, and whether the loop goes on."""
+        """One iteration of a loop: its status, which break and continue set to 0, and whether the loop continues."""
         try:
             return (yield from self.run(body)), True
         except Jump as jump:
@@ -169,7 +169,7 @@ class Shell:
             values += yield from expansion.expand(self, word)
         status = 0
         for value in values:
-            self.variables[name] = value  # nothing that the next turn of a loop around this one would find changed
+            self.variables[name] = value  # This does not count as a change for an outer loop.
             status, goes_on = yield from self._once(body)
             if not goes_on:
                 break

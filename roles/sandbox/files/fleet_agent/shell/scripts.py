@@ -18,7 +18,7 @@ from fleet_agent.shell.run import Shell
 
 
 class UnknownProgram(Exception):
-    """A program that an image of which nothing is known may well have."""
+    """A program that an unknown image may have."""
 
 
 def is_tool(name: str) -> bool:
@@ -32,7 +32,7 @@ def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: li
         node = parse(text)
     except ShellSyntax as error:
         if first:
-            proc.say(f"[sandbox] the script is beyond this simulation ({error}): the container just runs")
+            proc.say(f"[sandbox] the script is not simulated ({error}): the container just runs")
             yield Park()
             return 0
         shell.error(f"syntax error: {error}")
@@ -49,7 +49,7 @@ def _script(proc: Any, execute: Callable[..., Process], text: str, arguments: li
         shell.error(str(error))
         return 1
     except UnknownProgram as error:
-        proc.say(f"[sandbox] {error} is beyond this simulation: the container just runs")
+        proc.say(f"[sandbox] {error} is not simulated: the container just runs")
         yield Park()
         return 0
 
@@ -84,7 +84,7 @@ def run_shell(proc: Any, execute: Callable[..., Process]) -> Process:
 
 
 def _direct(proc: Any, script: str) -> None:
-    """A shell replaces itself by a single command: that one then is PID 1 and has its own signal handling."""
+    """A shell replaces itself by a single command: which then is PID 1 with its own signal handling."""
     try:
         commands = parse(script)[1]
     except ShellSyntax:
@@ -97,7 +97,7 @@ def _direct(proc: Any, script: str) -> None:
 
 
 def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = "") -> Process:
-    """name: of the shell; without it, the one that the file's first line names."""
+    """name: of the shell; by default the one in the file's first line."""
     try:
         text = proc.view.read(path)
     except OSError as error:

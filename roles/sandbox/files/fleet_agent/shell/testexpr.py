@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conditions of `test`, `[` and `[[`. Pure but for the view that it looks at."""
+"""Conditions of `test`, `[` and `[[`. Pure except for the view that it reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS = {
 
 
 def evaluate_test(view: Any, words: list[str], double: bool = False) -> bool:
-    """-a, -o, ! and one or two operands; what is no condition is false, as a failed test is."""
+    """-a, -o, ! and one or two operands; an invalid condition is false, like a failed test."""
     for operator, combine in (("-o", any), ("||", any), ("-a", all), ("&&", all)):
         if operator in words and len(words) > 3:
             parts: list[list[str]] = [[]]

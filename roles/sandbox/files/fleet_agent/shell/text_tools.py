@@ -14,7 +14,7 @@ from fleet_agent.loop import Process
 
 
 def plain(function: Callable[[Any, list[str], list[str]], int]) -> Callable[[Any], Process]:
-    """A tool from a function of (process, option letters, other words) that never waits; its OSErrors become the usual message."""
+    """A tool from a function of (process, option letters, other words) that never waits. Its OSErrors become the usual message."""
 
     @functools.wraps(function)
     def run(proc: Any) -> Process:

@@ -21,7 +21,7 @@ __all__ = ["TOOLS", "evaluate_test", "seconds"]
 
 
 def seconds(text: str) -> float | None:
-    """Duration of `sleep`; None when it is none."""
+    """Duration of `sleep`; None if it is invalid."""
     if text in ("inf", "infinity"):
         return float("inf")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
