@@ -57,7 +57,7 @@ def events(
             )
         except (Unreachable, Overloaded):
             if connected:
-                # The resource existed when the watch began. If it was removed since, the caller's next request reports it.
+                # The server was available when the watch began. If it no longer is, the next request of the caller reports that.
                 return
             raise
         connected = True
