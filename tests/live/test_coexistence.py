@@ -209,9 +209,9 @@ def test_a_whole_stack_of_somebody_else(make_sandbox: t.Any, nfd: list[dict[str,
     assert [str(request) for request in audit.our_writes()] == []
     told = run.stdout
     for sentence in (
-        "feature discovery by existing (found",
+        "feature discovery by existing (detected",
         "driver by existing (detected ClusterPolicy cluster-policy",
-        "device plugin by existing (found",
+        "device plugin by existing (detected",
     ):
         assert sentence in told, told[-6000:]
     assert sum(pool["seen"] for pool in run.summary["one"]["pools"]) == 16
@@ -259,7 +259,7 @@ def test_a_driver_of_the_host_and_a_plugin_of_somebody_else(make_sandbox: t.Any)
 
     run = site.playbook("site", {"one": site.cluster(made.kubeconfig, **WAIT)})
     assert run.rc == 0, run.stdout[-6000:]
-    assert "device plugin by existing (found DaemonSet kube-system/nvidia-device-plugin-daemonset)" in run.stdout
+    assert "device plugin by existing (detected DaemonSet kube-system/nvidia-device-plugin-daemonset)" in run.stdout
     assert gpus(client, "dgx-0") == 8
     assert client.get(resource, plugin["metadata"]["name"], "kube-system")["spec"] == before
     ours = pods(client, "hwaccel-gpu")

@@ -109,7 +109,7 @@ def test_a_certificate_that_has_expired(sandbox: Sandbox, tmp_path: pathlib.Path
     kubeconfig = comes_with(sandbox, certificate)
     is_refused(
         run_site(kubeconfig),
-        f"has expired, at {yesterday.isoformat()}",
+        f"the client certificate expired at {yesterday.isoformat()}",
         f"Next: renew the client certificate of kubeconfig {kubeconfig}",
     )
 
@@ -203,7 +203,7 @@ def test_a_certificate_that_expires_in_the_middle(
     is_refused(
         run,
         "gate driver lost the connection to the cluster",
-        f"has expired, at {end.isoformat()}",
+        f"the client certificate expired at {end.isoformat()}",
         f"Next: renew the client certificate of kubeconfig {kubeconfig}",
     )
     assert run.failures[0].endswith(", and run again")

@@ -210,7 +210,7 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
 
     held = cluster.drain(timeout=3.0)
     (name,) = [one["pod"] for one in held.values["held"]]
-    assert f"pod {name} is held: The disruption budget train needs 1 healthy pods and has 1 currently" in str(
+    assert f"pod {name} cannot be evicted: The disruption budget train needs 1 healthy pods and has 1 currently" in str(
         held.failure
     )
     assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)

@@ -86,7 +86,7 @@ FEATURES = (
         "PCI labels without the vendor",
         "feature_discovery",
         (change("ConfigMap", "nfd-worker-conf", data={"nfd-worker.conf": CLASSES_ONLY}),),
-        (r"NFD sees none", r"deviceLabelFields"),
+        (r"NFD detects none", r"deviceLabelFields"),
         "no GPU is ever seen",
     ),
     Mutation(
@@ -167,7 +167,7 @@ FEATURES = (
                 replace(f"{SPEC}/volumes/2/hostPath/path", "/srv"),
             ),
         ),
-        (r"NFD sees none", r"/host-sys/bus/pci/devices: no such file", r"mount the host's /sys"),
+        (r"NFD detects none", r"/host-sys/bus/pci/devices: no such file", r"mount the host's /sys"),
         "the PCI bus is looked for in another place",
     ),
     Mutation(

@@ -130,7 +130,7 @@ def test_every_fault_of_a_fleet_file_is_told_and_nothing_is_touched(caller: Call
     assert [fault["where"] for fault in refused.result["faults"]] == ["pool a.count", "pool b.kernel"]
     assert "Traceback" not in refused.text
     path.write_text("pools: [", encoding="utf-8")
-    assert "is no YAML" in caller.module(fleet_file=str(path)).result["msg"]
+    assert "is not valid YAML" in caller.module(fleet_file=str(path)).result["msg"]
     assert "cannot be read" in caller.module(fleet_file=str(tmp_path / "none.yml")).result["msg"]
     assert "there is no node 'x'" in caller.module(reboot=[{"node": "x"}]).result["msg"]
 
