@@ -33,5 +33,5 @@ class Ages:
         self.stuck.pop(node, None)
 
     def skip(self, seconds: float) -> None:
-        """Time that does not count."""
+        """Excludes a number of seconds from the ages."""
         self.stuck = {name: (state, since + seconds) for name, (state, since) in self.stuck.items()}

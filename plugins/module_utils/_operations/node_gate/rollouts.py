@@ -52,7 +52,7 @@ class Rollouts:
         self.controllers = nfd.lacking(self.client) if self.settings.gate == "features" else []
 
     def skip(self, seconds: float) -> None:
-        """Time that does not count."""
+        """Excludes a number of seconds from the ages."""
         self.since += seconds
 
     def left_behind(self) -> list[str]:
