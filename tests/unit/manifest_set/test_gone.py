@@ -147,7 +147,7 @@ def test_pruning_names_the_pods_that_do_not_end() -> None:
     assert "1 object is still being deleted after 300 s" in str(report.failure)
     assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good" in str(report.failure)
     again = pruned(cluster, time)
-    assert "held by pod n/agent-0" in str(again.failure), "a run that follows waits as well, as long as it is there"
+    assert "waiting for pod n/agent-0" in str(again.failure), "a run that follows waits as well, as long as it is there"
     del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]
     assert pruned(cluster, time).failure is None
     cluster.writes.clear()
