@@ -3,15 +3,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # hypervisor.sh PYTHON MACHINE DISK POOL
-# What a hypervisor says of itself and of one machine, in parts that begin with "== NAME". It only reads.
-# PYTHON: that of Ansible's modules. DISK: the path of the machine's disk, of no matter where there is a POOL.
+# Prints the state of a hypervisor and of one machine, in parts that begin with "== NAME". It only reads.
+# PYTHON: the interpreter of Ansible's modules. DISK: the path of the machine's disk, ignored if there is a POOL.
 set -u
 python=$1 machine=$2 disk=$3 pool=$4
 export LC_ALL=C LIBVIRT_DEFAULT_URI=qemu:///system
 
 part() { printf '\n== %s\n' "$1"; }
 
-# 0 where nothing is on a disk. Of a file QEMU knows what was written; of a device it takes all for data, but nothing boots from one that begins with zeros.
+# Prints 0 if a disk is empty. QEMU knows which parts of a file were written. It takes all of a device for data, but no device that begins with zeros boots.
 written() {
     if [ -f "$1" ]; then
         qemu-img map --force-share --output=json "$1" | grep -c '"data": true'
@@ -57,7 +57,7 @@ fi
 if [ -n "$pool" ]; then
     part pool
     virsh pool-dumpxml "$pool" 2>/dev/null
-    # Only files have formats; in other pools a volume is a device, or an image of a storage service.
+    # Only files have formats. In other pools a volume is a device, or an image of a storage service.
     case $(virsh pool-dumpxml "$pool" 2>/dev/null | sed -n "s/^<pool type='\([^']*\)'.*/\1/p") in
     dir | fs | netfs) volume=$machine.qcow2 ;;
     *) volume=$machine ;;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Reads logs, and writes where they were when a machine started.
-# logs.sh mark FOLDER MAC ADDRESS DHCP WEB       keeps in FOLDER where the logs end now, for one machine that is about to start
-# logs.sh SECONDS FOLDER MAC ADDRESS DHCP WEB    prints lines of the machine since then, and waits so long for another one where SECONDS is not 0.
-#                                                Where nothing is kept: "earlier", and its lines of the last day, or of whole files
-# DHCP: a unit, whose journal is read, or the path of a file. WEB: the path of a file.
+# Reads logs from where they ended when a machine was started.
+# logs.sh mark FOLDER MAC ADDRESS DHCP WEB       records in FOLDER where the logs end now, before a machine is started
+# logs.sh SECONDS FOLDER MAC ADDRESS DHCP WEB    prints lines of the machine since then, and waits up to SECONDS for another one.
+#                                                Without a record: "earlier", and its lines of the last day, or of whole files
+# DHCP: a systemd unit, whose journal is read, or the path of a file. WEB: the path of a file.
 set -eu
 
 what=$1 folder=$2 mac=$3 address=$4 dhcp=$5 web=$6
@@ -13,14 +13,14 @@ size() { if [ -r "$1" ]; then wc -c <"$1" | tr -d ' '; else echo 0; fi; }
 
 if [ "$what" = mark ]; then
     mkdir -p "$folder"
-    # In one step, from a file of its own: another run may read or write it meanwhile.
+    # Written to a temporary file and moved, because another run may read or write it at the same time.
     printf '%s\n' "$(date +%s):$(size "$dhcp"):$(size "$web")" "$dhcp" "$web" >"$kept.$$"
     mv "$kept.$$" "$kept"
     exit
 fi
 
 seconds=$what
-# Sizes are of these logs, and of no others that it may have now.
+# The recorded sizes count only for the same logs.
 if [ "$(sed 1d "$kept" 2>/dev/null)" = "$(printf '%s\n' "$dhcp" "$web")" ]; then
     mark=$(sed -n 1p "$kept")
 else
@@ -29,7 +29,7 @@ else
 fi
 since=${mark%%:*} sizes=${mark#*:}
 
-# What was added to a file; a file that is shorter than it was has begun anew.
+# What was added to a file. A file that is shorter than before was rotated.
 added() {
     [ -r "$1" ] || return 0
     from=$2
