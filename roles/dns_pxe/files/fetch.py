@@ -1,10 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetches a file, from where an earlier try has broken off, and moves it in once its checksum and its signature are right. Keeps what has come in PATH.part.
+"""Downloads a file, resumes an interrupted download, and moves the file to its path after its checksum and its
+signature are verified. Keeps a partial file as PATH.part.
 
-Reads url (empty where PATH.part is there already), path, checksum (sha256, in digits), signature (address or path, empty for none) and keyring as JSON from
-standard input. Says on standard error why it could not, and ends with 1; with 2 where another try would end alike.
+Reads url (empty if PATH.part is complete), path, checksum (sha256, in digits), signature (address or path, empty for none) and keyring as JSON from
+standard input. Reports errors on standard error. Exit status: 1 if a retry may succeed, 2 if not.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Wrong(Exception):
 
 
 def opened(url, begun):
-    """The answer, None where there is nothing behind what has come."""
+    """The response, None if the partial file is already complete."""
     request = urllib.request.Request(url, headers={"Range": f"bytes={begun}-"} if begun else {})
     try:
         return urllib.request.urlopen(request, timeout=PATIENCE)
@@ -49,11 +50,11 @@ def fetch(url, part):
             target.write(piece)
             came += len(piece)
     if came < expected:
-        raise Wrong(f"it broke off after {came} of {expected} bytes")
+        raise Wrong(f"the download was interrupted after {came} of {expected} bytes")
 
 
 def refused(part, signature, keyring):
-    """Why a signature is not one of a keyring's keys, empty where it is."""
+    """Why a signature is not by a key of the keyring, empty if it is."""
     if "://" in signature:
         with urllib.request.urlopen(signature, timeout=PATIENCE) as answer, open(part + ".sig", "wb") as target:
             target.write(answer.read())
@@ -80,13 +81,13 @@ def main():
             fetch(asked["url"], part)
         found = checksum_of(part)
         if found != asked["checksum"]:
-            # The next try begins anew.
+            # A retry starts from the beginning.
             os.remove(part)
-            raise Wrong(f"what has come has sha256:{found}")
+            raise Wrong(f"the file has sha256:{found}")
         why = refused(part, asked["signature"], asked["keyring"]) if asked["signature"] else ""
         if why:
             os.remove(part)
-            print(f"its signature is not of a key that is trusted: {why}", file=sys.stderr)
+            print(f"its signature is not by a trusted key: {why}", file=sys.stderr)
             return 2
         os.chmod(part, 0o644)
         os.replace(part, asked["path"])

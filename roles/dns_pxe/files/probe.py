@@ -1,9 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks whether a DHCP server answers: probe.py OWN_ADDRESSES MACS INTERFACE..., lists with commas. Prints a JSON list of offers, or why it could not ask.
+"""Probes for DHCP servers: probe.py OWN_ADDRESSES MACS INTERFACE..., lists with commas. Prints a JSON list of offers,
+or why the probe failed.
 
-It only discovers. No address is taken, and no server keeps one for longer than for any machine that has asked and gone.
+It sends DHCPDISCOVER only. No address is requested, and servers release an offered one after their usual timeout.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 
 MAGIC = b"\x63\x82\x53\x63"
-# Servers look for three seconds whether an address is free before they offer it.
+# Servers ping an address for up to three seconds before they offer it.
 SECONDS = 4.0
 BROADCAST = 0x8000
 MESSAGE_TYPE, SERVER, DISCOVER, OFFER, END = 53, 54, 1, 2, 255
@@ -32,7 +33,8 @@ def discover(mac, transaction):
 
 
 def received(packet):
-    """What a packet of IPv4 has for a client of DHCP, nothing where it is for somebody else, and its sender."""
+    """Payload of an IPv4 packet for a DHCP client, and its sender. The payload is empty if the packet is for another
+    program."""
     begin = (packet[0] & 15) * 4
     if packet[9] != UDP or packet[begin + 2 : begin + 4] != struct.pack("!H", CLIENT_PORT):
         return b"", ""
@@ -52,9 +54,9 @@ def options(message):
 
 
 def probe(interface, macs, own):
-    """The first offer of another server at one interface."""
+    """The first offer of another server on one interface."""
     offers, transactions = {}, set()
-    # Where packets are seen before a firewall of this server drops them.
+    # A packet socket receives packets before a firewall of this server drops them.
     with (
         socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as hearing,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
@@ -90,7 +92,7 @@ def probe(interface, macs, own):
 
 def main():
     own = sys.argv[1].split(",")
-    # An address of nobody, and one of a machine that others may know.
+    # A MAC address that no machine has, and one of a machine that other servers may know.
     macs = [b"\x02" + os.urandom(5)] + [bytes.fromhex(mac.replace(":", "")) for mac in sys.argv[2].split(",") if mac]
     offers = []
     for interface in sys.argv[3:]:

@@ -1,9 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks a boot server for everything that its machines will ask for, as they will: names, files by TFTP and by HTTP. And load balancers for clusters.
+"""Requests from a boot server everything that its machines will request: names, and files by TFTP and HTTP. Also
+connects to load balancers.
 
-Reads what is expected as JSON from standard input, prints as JSON what is otherwise ("wrong"), and what may be so ("notes").
+Reads what is expected as JSON from standard input. Prints as JSON what differs ("wrong"), and what may differ for now
+("notes").
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def family(server):
 
 
 def ask(server, name, kind):
-    """Answers of one type, with the status."""
+    """Status, and answers of one type."""
     number = struct.unpack("!H", os.urandom(2))[0]
     query = struct.pack("!HHHHHH", number, 0x0100, 1, 0, 0, 0) + encoded(name) + struct.pack("!HH", TYPES[kind], 1)
     failed = None
@@ -131,7 +133,7 @@ def by_http(url):
 
 
 def opener():
-    """Machines that boot use no proxy."""
+    """Without a proxy, because machines that boot use none."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -150,7 +152,7 @@ def told(value):
 def named(server, name, kind):
     status, found = ask(server, name, kind)
     if status:
-        raise Wrong("there is no such name" if status == 3 else f"the answer has status {status}")
+        raise Wrong("the name does not exist" if status == 3 else f"the answer has status {status}")
     return sorted(found)
 
 
@@ -161,11 +163,11 @@ def refused(url):
         return [] if error.code in (403, 404) else [f"{url}: {error}"]
     except OSError as error:
         return [f"{url}: {error}"]
-    return [f"{url} is given to a host that it is not for"]
+    return [f"{url} is served to a host that must not get it"]
 
 
 def connected(address, port):
-    """Why not, empty where it is."""
+    """Why the connection failed, empty if it succeeded."""
     try:
         socket.create_connection((address, port), PATIENCE).close()
     except OSError as error:
@@ -179,7 +181,7 @@ def main():
     wrong, notes = [], []
     for name, kind, values in expected["names"]:
         if kind == "PTR":
-            # The first is what a machine takes for its name.
+            # A machine takes the first answer as its name.
             wrong += tried(f"{kind} {name}", lambda n=name, k=kind: ask(server, n, k)[1][:1], values[:1])
         else:
             wrong += tried(f"{kind} {name}", lambda n=name, k=kind: named(server, n, k), sorted(values))

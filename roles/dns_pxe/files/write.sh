@@ -2,7 +2,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Writes files, all or none: =BASE64 PATH on each line of standard input. A disk that is full leaves every file as it was.
+# Writes all files or none: =BASE64 PATH on each line of standard input. If the disk is full, no file is changed.
 set -eu
 umask 022
 listed=$(mktemp)

@@ -57,7 +57,7 @@ def answer(asked: Asked, before: c.Sequence[Asked]) -> dict[str, t.Any]:
         return said | {"stdout": json.dumps({"observed": machine.observed(request)})}
     if asked.module == "command" and "hypervisor.sh" in asked.args.get("argv", []):
         return said | {"stdout": machine.hypervisor()}
-    if asked.name.startswith("verify | Ask as machines will"):
+    if asked.name.startswith("verify | Send the requests that machines will send"):
         return said | {"stdout": json.dumps({"wrong": [], "notes": []})}
     return said
 
@@ -92,7 +92,7 @@ class _Machine:
             self._files |= {path: (text, at) for path, text in written(asked).items() if "/staging/" not in path}
             if asked.module == "copy":
                 self._modes[asked.args["dest"]] = asked.args["mode"]
-            elif asked.name.startswith("fetch | Fetch files"):
+            elif asked.name.startswith("fetch | Download files"):
                 told = json.loads(asked.args["stdin"])
                 self.fetched[told["path"]] = told["checksum"]
             if asked.module == "package":

@@ -68,7 +68,7 @@ def test_a_file_that_broke_off_twice_is_fetched_from_there(
 ) -> None:
     server, path = mirror(500_000, 700_000), tmp_path / "rootfs"
     for came in (500_000, 1_200_000):
-        assert "broke off after" in fetch(server, path)
+        assert "was interrupted after" in fetch(server, path)
         assert not path.exists()
         assert (tmp_path / "rootfs.part").stat().st_size == came
     assert fetch(server, path) == ""
@@ -96,12 +96,12 @@ def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(
 ) -> None:
     path = tmp_path / "rootfs"
     path.write_bytes(b"before")
-    assert fetch(mirror(), path, "0" * 64) == f"what has come has sha256:{hashlib.sha256(CONTENT).hexdigest()}"
+    assert fetch(mirror(), path, "0" * 64) == f"the file has sha256:{hashlib.sha256(CONTENT).hexdigest()}"
     assert (path.read_bytes(), sorted(one.name for one in tmp_path.iterdir())) == (b"before", ["rootfs"])
     # A beginning of another file is thrown away as well.
     (tmp_path / "rootfs.part").write_bytes(b"other" * 1000)
     server = mirror()
-    assert "what has come has" in fetch(server, path)
+    assert "the file has" in fetch(server, path)
     assert fetch(server, path) == ""
     assert path.read_bytes() == CONTENT
 
@@ -135,7 +135,7 @@ def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(
     content.write_bytes(CONTENT[1:])
     (tmp_path / "content.sig").unlink()
     for refused in (str(signer.detached(content)), str(tmp_path / "missing")):
-        assert fetch(mirror(), path, "", refused, keyring).startswith("its signature is not of a key that is trusted: ")
+        assert fetch(mirror(), path, "", refused, keyring).startswith("its signature is not by a trusted key: ")
         assert list(path.parent.iterdir()) == []
     with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as stranger:
         content.write_bytes(CONTENT)
@@ -149,5 +149,5 @@ def test_a_file_that_came_otherwise_is_judged_alike(tmp_path: pathlib.Path) -> N
     assert fetch(None, tmp_path / "kernel") == ""
     assert (tmp_path / "kernel").read_bytes() == CONTENT
     (tmp_path / "kernel.part").write_bytes(b"other")
-    assert fetch(None, tmp_path / "kernel").startswith("what has come has")
+    assert fetch(None, tmp_path / "kernel").startswith("the file has")
     assert (tmp_path / "kernel").read_bytes() == CONTENT
