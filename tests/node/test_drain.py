@@ -159,7 +159,7 @@ def test_containers_that_outlive_the_restart_stay(place: Place) -> None:
         ({"node_runtime_node": "gpu-9"}, "the cluster has no node gpu-9: there is nothing to drain"),
         (
             {"clusters": {}},
-            "gpu-0 is not drained, though a restart of docker ends its containers: it is a machine of no cluster",
+            "gpu-0 is not drained, though a restart of docker ends its containers: the machine belongs to no cluster",
         ),
     ],
 )

@@ -81,5 +81,5 @@ def test_what_others_have_changed_since_outlives_a_teardown(engines: Site) -> No
 
 def test_another_archive_than_is_meant_is_refused(engines: Site) -> None:
     told = engines.refused(node_runtime_archive_checksum="sha256:" + "0" * 64)
-    assert "is not what is meant: its checksum is sha256:" in told
+    assert "does not match its checksum: it has sha256:" in told
     assert engines.machine.sh("dpkg -l | grep -c nvidia || :").strip() == "0"
