@@ -91,8 +91,8 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
         assert PASSWORD not in done.stdout
         assert seen == []
         expected = {
-            1: "the kernel is fetched (/images/rhcos-live-kernel.x86_64), and nothing after it. Next: look at its console",
-            2: "no DHCP request of 52:54:00:77:00:12 was seen. Next: see that this is the MAC",
+            1: "it has downloaded its kernel (/images/rhcos-live-kernel.x86_64), but nothing after it. Next: inspect its console",
+            2: "no DHCP request of 52:54:00:77:00:12 was logged. Next: verify that this is the MAC",
             3: "its BMC refuses the credentials",
             4: "its BMC cannot be reached",
             5: "its BMC does not answer in time",
@@ -103,7 +103,7 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
         for number, text in expected.items():
             assert text in told[number][-1], (number, told[number])
         assert "machine machine0: start from the network once: " in done.stdout
-        assert "its kernel is loaded; ignition is fetched (/ignition/worker.ign)" in done.stdout
+        assert "its kernel is loaded; it has downloaded its ignition file (/ignition/worker.ign)" in done.stdout
         # The emulator knows no "once": who has its kernel starts from its disk from now on, who has not still tries the network.
         on, off, network = ("On", "Hdd"), ("Off", "Hdd"), ("On", "Pxe")
         assert [bmc.state() for bmc in eight] == [on, on, network, off, off, off, on, off]
@@ -148,7 +148,7 @@ def test_logs_of_all_boot_servers_are_read_together(one: Bmc, tmp_path: pathlib.
             machines={"workers": {"worker-0": machine(0, one, machine_boot_timeout=60)}, "boot_servers": servers},
         )
     assert done.rc == 0, done.stdout
-    assert "ignition is fetched (/ignition/worker.ign)" in done.stdout
+    assert "it has downloaded its ignition file (/ignition/worker.ign)" in done.stdout
     assert one.state() == ("On", "Hdd")
 
 

@@ -63,6 +63,6 @@ def test_virtualbmc_switches_the_virtual_machine_that_it_is_before(rig: BootRig,
     off = play("-e", "machine_boot_named=worker-0", "-e", "machine_boot_power=off")
     assert off.rc == 0, off.stdout[-6000:]
     assert virtual.state() == ("shut off", ["network"])
-    assert off.stdout.index("shut down: it is to be off, and has 5 s for it") < off.stdout.index(
-        "power off: only where it still runs after 5 s"
+    assert off.stdout.index("shut down: off is requested, within 5 s") < off.stdout.index(
+        "power off: only if it is still on after 5 s"
     )

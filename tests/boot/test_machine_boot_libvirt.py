@@ -221,13 +221,13 @@ def test_a_hypervisor_that_is_gone_costs_its_machines_a_verdict_and_others_nothi
 
 def test_a_disk_that_is_there_is_taken_as_it_is(halting: Run) -> None:
     assert halting.failures_of("master-2") == [], halting.stdout[-6000:]
-    assert "its disk /var/lib/libvirt/images/master-2.qcow2 is there already, and is taken as it is" in halting.shown(
+    assert "its disk /var/lib/libvirt/images/master-2.qcow2 exists already and is used unchanged" in halting.shown(
         "master-2"
     )
 
 
 def test_a_machine_that_may_run_a_node_keeps_its_power(hyper: Hypervisor, started: str, switched: Run) -> None:
-    assert "no power cycle: whether it runs a node is not known (hyper)" in switched.failures_of("master-2")[-1]
+    assert "no power cycle: it is unknown whether it runs a node (hyper)" in switched.failures_of("master-2")[-1]
     assert hyper.virsh("domid", "master-2") == started
 
 
@@ -237,8 +237,8 @@ def test_a_machine_that_is_asked_to_end_and_does_not_has_its_time_before_its_pow
     assert switched.failures_of("master-4") == [], switched.stdout[-6000:]
     assert hyper.state("master-4") == "shut off"
     told = switched.shown("master-4")
-    assert told.index("shut down: it is to be off, and has 5 s for it") < told.index(
-        "power off: only where it still runs after 5 s"
+    assert told.index("shut down: off is requested, within 5 s") < told.index(
+        "power off: only if it is still on after 5 s"
     )
     asked = [
         task["seconds"]
@@ -257,8 +257,8 @@ def test_a_change_waits_for_the_next_start(
     hyper: Hypervisor, started: str, changed: Run, run: c.Callable[..., Run]
 ) -> None:
     assert changed.rc == 0, changed.stdout[-6000:]
-    assert "change its definition: memory 256 to 320 MiB, from its next start" in changed.shown("master-2")
-    assert "its disk has 1 GiB, and not 2: disks are left as they are" in changed.shown("master-2")
+    assert "change its definition: memory 256 to 320 MiB, effective at its next start" in changed.shown("master-2")
+    assert "its disk has 1 GiB instead of 2: disks are not changed" in changed.shown("master-2")
     assert (hyper.virsh("domid", "master-2"), changed.changed("master-2") > 0) == (started, True)
     assert "Max memory:     262144 KiB" in hyper.virsh("dominfo", "master-2")
     assert run(LARGER).changed() == 0
@@ -281,17 +281,17 @@ def test_teardown_removes_what_is_ours_and_nothing_else(
 
     refused = run({**REMOVED, "master-1": machine(1)}, *TEARDOWN)
     assert (
-        "machine master-5: it is not removed: whether it runs a node is not known"
+        "machine master-5: it cannot be removed: it is unknown whether it runs a node"
         in refused.failures_of("master-5")[-1]
     )
     assert (
-        "machine master-1: there is a virtual machine of this name that is not ours"
+        "machine master-1: a virtual machine of this name exists that does not belong to this machine"
         in refused.failures_of("master-1")[-1]
     )
     predicted = run(REMOVED, *TEARDOWN, *NOT_JOINED, "--check")
     assert predicted.rc == 0, predicted.stdout[-6000:]
     assert (
-        "would remove the virtual machine: its disk /var/lib/libvirt/images/master-5.qcow2 is left" in predicted.stdout
+        "would remove the virtual machine: its disk /var/lib/libvirt/images/master-5.qcow2 is kept" in predicted.stdout
     )
     assert (hyper.everything(), hyper.state("master-5")) == (before, "running")
 
@@ -335,17 +335,17 @@ def test_faults_of_all_machines_and_hypervisors_are_told_at_once_and_nothing_is_
     assert done.rc == 2
     told = "\n".join(done.failures)
     for expected in (
-        "machine master-0: br9 is no bridge of its hypervisor (hyper): its bridges are br0, virbr7",
-        "machine master-1: there is a virtual machine of this name that is not ours (hyper)",
-        "machine master-2: bridge virbr7 is not on the machine network (hyper): it is that of libvirt's network inner (nat)",
+        "machine master-0: br9 is not a bridge of its hypervisor (hyper): its bridges are br0, virbr7",
+        "machine master-1: a virtual machine of this name exists that does not belong to this machine (hyper)",
+        "machine master-2: bridge virbr7 is not on the machine network (hyper): it belongs to libvirt's network inner (nat)",
         "machine master-2: its hypervisor has no pool none (hyper)",
-        "machine master-3: 256 MiB of memory are too little: a master needs 16384",
-        f"machine master-3: its disk {THEIRS} is that of master-1",
-        "machine master-4: its hypervisor lost is no host of the group hypervisors",
+        "machine master-3: 256 MiB of memory are not enough: a master needs 16384",
+        f"machine master-3: its disk {THEIRS} belongs to master-1",
+        "machine master-4: its hypervisor lost is not a host of the group hypervisors",
         "machine master-4: it has no mac",
         "'big' is not a whole number of 1 or more (machine_boot_vm_disk)",
         "hypervisor hyper has too little memory for",
-        "hypervisor hyper has too little room in",
+        "hypervisor hyper has too little space in",
     ):
         assert expected in told, told
     assert empty.everything() == before

@@ -99,18 +99,18 @@ class Boot:
 def test_each_step_of_a_boot_is_seen_in_the_logs_of_real_services(rig: BootRig) -> None:
     boot = Boot.of(rig.machine("logging"), rig.host("logged"))
     address = boot.client.address
-    assert boot.verdict() == ("nothing", f"no DHCP request of {MAC} was seen")
+    assert boot.verdict() == ("nothing", f"no DHCP request of {MAC} was logged")
     assert boot.lease(STRANGER) != 0
     assert boot.verdict(STRANGER) == ("asked", "its DHCP request was not answered: no address available")
     assert boot.verdict()[0] == "nothing"
     assert boot.lease(MAC) == 0
-    assert boot.verdict() == ("address", f"it has the address {address}, and its boot file was not fetched")
+    assert boot.verdict() == ("address", f"it has the address {address}, but has not downloaded its boot file")
     boot.fetch("missing.efi", "tftp")
-    assert boot.verdict() == ("address", "the boot file /srv/tftp/missing.efi is not there")
+    assert boot.verdict() == ("address", "the boot file /srv/tftp/missing.efi does not exist")
     boot.fetch("loader.efi", "tftp")
-    assert boot.verdict() == ("loader", "the boot file is fetched (/srv/tftp/loader.efi), and no kernel")
+    assert boot.verdict() == ("loader", "it has downloaded its boot file (/srv/tftp/loader.efi), but no kernel")
     boot.fetch("images/live-kernel.x86_64")
-    assert boot.verdict() == ("kernel", "the kernel is fetched (/images/live-kernel.x86_64), and nothing after it")
+    assert boot.verdict() == ("kernel", "it has downloaded its kernel (/images/live-kernel.x86_64), but nothing after it")
     boot.fetch("ignition/worker.ign")
     assert boot.verdict() == ("kernel", "the ignition file /ignition/worker.ign was refused with status 404")
     boot.server.sh("echo '{}' >/var/www/html/ignition/worker.ign")

@@ -133,10 +133,10 @@ def test_check_mode_tells_what_would_be_done_and_does_nothing_by_a_bmc_that_brea
 
 def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Turns) -> None:
     _predicted, refused, cycled, _reported, done, _last = met.turns
-    assert "no power off: whether it runs a node is not known" in refused.run.failures_of("runs")[-1]
+    assert "no power off: it is unknown whether it runs a node" in refused.run.failures_of("runs")[-1]
     assert refused.states["runs"] == ("On", "Hdd")
     assert not cycled.failed("runs"), cycled.run.stdout
-    assert "power cycle: it is to start anew" in cycled.run.shown("runs")
+    assert "power cycle: cycle is requested" in cycled.run.shown("runs")
     assert cycled.states["runs"] == ("On", "Pxe")
     assert done.run.rc == 0, done.run.stdout
     assert done.states["runs"][0] == "Off"
@@ -145,8 +145,8 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_until_it_is_named(met: Tu
 
 def test_power_is_cut_only_where_the_operating_system_does_not_end_in_time(met: Turns) -> None:
     predicted, done, again, *_others = met.turns
-    assert "would shut down: it is to be off, and has 4 s for it" in predicted.run.shown("deaf")
-    assert "would power off: only where it still runs after 4 s" in predicted.run.shown("deaf")
+    assert "would shut down: off is requested, within 4 s" in predicted.run.shown("deaf")
+    assert "would power off: only if it is still on after 4 s" in predicted.run.shown("deaf")
     assert predicted.asked["deaf"] == ["On"]
     assert not done.failed("deaf"), done.run.stdout
     assert done.states["deaf"][0] == "Off"
@@ -158,14 +158,14 @@ def test_media_are_inserted_for_one_start_and_ejected_once_the_machine_has_repor
     met: Turns,
 ) -> None:
     predicted, done, again, reported, ejected, last = met.turns
-    assert f"would insert {met.url}: it is to start from it" in predicted.run.shown("media")
+    assert f"would insert {met.url}: the machine starts from it" in predicted.run.shown("media")
     assert (predicted.states["media"], predicted.inserted) == (("Off", "Hdd"), "")
     assert not done.failed("media"), done.run.stdout
     assert "start from media once" in done.run.shown("media")
     # The emulator knows no "once"; the machine has its media until it says that it needs them no more.
     assert (done.states["media"], done.inserted) == (("On", "Hdd"), met.url)
     assert (again.failed("media"), again.run.changed("media")) == (False, 0)
-    assert (f"would eject {met.url}: it has reported in" in reported.run.shown("media"), reported.inserted) == (
+    assert (f"would eject {met.url}: it has reported" in reported.run.shown("media"), reported.inserted) == (
         True,
         met.url,
     )

@@ -68,7 +68,7 @@ def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_
 
     done = run()
     assert done.rc == 0, done.stdout[-6000:]
-    assert "ignition is fetched" in done.stdout
+    assert "it has downloaded its ignition file" in done.stdout
     said(1, 1)
     assert hyper.console(NAME).index(INSTALLED) < hyper.console(NAME).index(DISK)
     assert run().changed() == 0
@@ -78,12 +78,12 @@ def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_
     assert off.rc == 0, off.stdout[-6000:]
     started = run()
     assert started.rc == 0, started.stdout[-6000:]
-    assert "something is on its disk: it starts from that" in started.stdout
+    assert "its disk is not empty: it starts from its disk" in started.stdout
     said(1, 2)
 
     anew = run("-e", "machine_boot_power=cycle", *NAMED)
     assert anew.rc == 0, anew.stdout[-6000:]
-    assert "start from the network once: it is to start from the network, and had the disk" in anew.stdout
+    assert "start from the network once: network is requested, before it was disk" in anew.stdout
     hyper.machine.wait("its installation has ended", lambda: hyper.state(NAME) == "shut off", 120)
     assert run().rc == 0
     said(2, 3)
@@ -92,7 +92,7 @@ def test_it_is_installed_once_restarts_from_its_disk_and_is_installed_anew_only_
 def test_uefi_with_secure_boot_installs_from_the_network_too(site: Site, hyper: Hypervisor) -> None:
     done = play(site, "workers", "worker-0", hwaccel_vm_secure_boot=True)
     assert done.rc == 0, done.stdout[-6000:]
-    assert "ignition is fetched" in done.stdout
+    assert "it has downloaded its ignition file" in done.stdout
     ignition = hashlib.sha256((site.folder / "worker.ign").read_bytes()).hexdigest()
     hyper.machine.wait("it is installed", lambda: f"{INSTALLED} {ignition}" in hyper.console("worker-0"), 120)
     assert "OVMF_CODE_4M.ms.fd" in hyper.machine.sh("tr '\\0' ' ' </proc/$(cat /run/libvirt/qemu/worker-0.pid)/cmdline")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a machine has come on its way from power to its cluster, from what the services that it boots by have logged. Pure."""
+"""The progress of a machine's boot, from the logs of its boot servers. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 
-#: What a machine passes, in this order.
+#: The stages of a boot, in their order.
 NOTHING, REQUESTED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
     "nothing",
     "asked",
@@ -25,11 +25,11 @@ NOTHING, REQUESTED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
 _DHCP = re.compile(r"dnsmasq-dhcp\[\d+\]: (?:\d+ )?(DHCP\w+)\(([^)]*)\) ?(.*)$")
 _TFTP_SENT = re.compile(r"dnsmasq-tftp\[\d+\]: sent (\S+) to (\S+)")
 _TFTP_FAILED = re.compile(r"dnsmasq-tftp\[\d+\]: (?:file (\S+) not found for (\S+)|failed sending (\S+) to (\S+))")
-#: nginx's format "combined", and those that only add to its end.
+#: nginx's format "combined", and formats that extend it.
 _REQUEST = re.compile(r'^(\S+) \S+ \S+ \[[^\]]*\] "(?:GET|HEAD|POST|PUT) (\S+)[^"]*" (\d{3}) ')
 _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 _KERNEL = re.compile(r"(^|[/._-])(kernel|vmlinuz|linux|bzImage)([._-][^/]*)?$")
-#: What is fetched after a kernel, and before ignition.
+#: Files that are fetched after the kernel and before ignition.
 _OF_KERNEL = re.compile(r"(^|/)images/|initrd|initramfs|rootfs")
 _IGNITION = re.compile(r"^/ignition/|\.ign$")
 _REPORT = re.compile(r"^/report(/|$|\?)")
@@ -37,7 +37,7 @@ _REPORT = re.compile(r"^/report(/|$|\?)")
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """refused: why the service did not give what was asked for, empty where it did. what: the path, or the address that was given."""
+    """refused: why the service refused the request, empty if it did not. what: the requested path, or the assigned address."""
 
     stage: str
     what: str = ""
@@ -46,7 +46,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """text: how far it came, or what it lacks. next_step: empty where nothing is to be done."""
+    """text: the progress, or what is missing. next_step: empty if nothing has to be done."""
 
     stage: str
     text: str
@@ -74,7 +74,7 @@ def _dhcp(line: str, machine: Machine) -> Event | None:
         return Event(ADDRESS, words[0])
     if kind == "DHCPNAK":
         return Event(REQUESTED, refused=after or "it was refused")
-    # Behind the MAC of a request dnsmasq says why it does not answer.
+    # dnsmasq logs the reason after the MAC address if it does not answer a request.
     return Event(
         REQUESTED, refused=after if re.search(r"no address|ignored|not using|unknown|wrong|refused", after) else ""
     )
@@ -86,9 +86,9 @@ def _tftp(line: str, address: str) -> Event | None:
     if found := _TFTP_FAILED.search(line):
         path, to = next(((found.group(i), found.group(i + 1)) for i in (1, 3) if found.group(i)), ("", ""))
         if to == address:
-            # Boot loaders try many names of a configuration: that most of them are not there is no fault.
+            # Boot loaders try many names for their configuration, so missing ones are expected.
             return Event(
-                LOADER, path, "" if _tried(path) else "is not there" if found.group(1) else "was not sent to its end"
+                LOADER, path, "" if _tried(path) else "does not exist" if found.group(1) else "was not sent completely"
             )
     return None
 
@@ -119,7 +119,7 @@ def _stage_of(path: str) -> str:
 
 
 def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, media: bool = False) -> Verdict:
-    """What the logs say of one machine since its power came on. joined: its cluster has its node. media: it starts from such, and not from the network."""
+    """Progress of a machine since its power came on. joined: its node is in the cluster. media: it starts from media and not from the network."""
     observed = events(lines, machine)
     passed = [event.stage for event in observed if not event.refused]
     stage = REPORTED if joined else max(passed, key=STAGES.index, default=REQUESTED if observed else NOTHING)
@@ -134,7 +134,7 @@ def verdict(machine: Machine, lines: c.Iterable[str], joined: bool = False, medi
 
 
 def _last_refusal(observed: c.Sequence[Event], stage: str) -> Event | None:
-    """What holds the machine up: a refusal after which nothing was given that is as far or further on its way, nor the same file."""
+    """The refusal that blocks the machine: after it, neither the same file was sent, nor any of the same or a later stage."""
     given: set[str] = set()
     for event in reversed(observed):
         as_far = STAGES.index(event.stage) >= STAGES.index(stage)
@@ -151,50 +151,50 @@ def _last_refusal(observed: c.Sequence[Event], stage: str) -> Event | None:
 
 def _refused(stage: str, event: Event) -> Verdict:
     if event.stage == REQUESTED:
-        next_step = "see that the machine's MAC is the one in hwaccel_mac, and run hwaccel.gpu.dns_pxe"
+        next_step = "set hwaccel_mac to the machine's MAC address, and run hwaccel.gpu.dns_pxe"
         return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
     what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(
         event.stage, "file"
     )
-    next_step = "run hwaccel.gpu.dns_pxe, which serves what machines are to be installed by, and see that this machine is to be installed"
+    next_step = "set hwaccel_install of this machine to true if it has to be installed, and run hwaccel.gpu.dns_pxe"
     return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
 
 
 _FROM_MEDIA = {
     NOTHING: (
-        "no DHCP request of it was seen",
-        "look at its console: it may not start from its media, which its BMC has to be able to fetch",
+        "no DHCP request of it was logged",
+        "inspect its console: it may not start from its media, which its BMC must be able to download",
     ),
     ADDRESS: (
         "it runs from its media",
-        "it fetches nothing from here that would tell more; see whether it joins, or look at its console",
+        "the logs show no further progress, as it downloads nothing from here; verify that it joins, or inspect its console",
     ),
 }
 _MESSAGES: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     NOTHING: lambda machine, _last: (
-        f"no DHCP request of {machine.mac or 'it'} was seen",
-        "see that this is the MAC of the port that it boots by, that its firmware boots by this port, and that the port is in the boot server's segment",
+        f"no DHCP request of {machine.mac or 'it'} was logged",
+        "verify that this is the MAC address of its boot port, that its firmware boots from this port, and that the port is in the boot server's segment",
     ),
     REQUESTED: lambda machine, _last: (
-        f"DHCP requests of {machine.mac} were seen, and not answered",
-        "see that dns_pxe knows this MAC (hwaccel_mac), and run hwaccel.gpu.dns_pxe",
+        f"DHCP requests of {machine.mac} were logged, but not answered",
+        "verify that this MAC address is in hwaccel_mac, and run hwaccel.gpu.dns_pxe",
     ),
     ADDRESS: lambda _machine, last: (
-        f"it has the address {last}, and its boot file was not fetched",
-        "see that nothing between it and the boot server drops TFTP (UDP 69 and high ports) or HTTP, that no other DHCP server answers, "
-        "and that its hwaccel_firmware is what its firmware is set to",
+        f"it has the address {last}, but has not downloaded its boot file",
+        "verify that TFTP (UDP 69 and high ports) and HTTP reach the boot server, that no other DHCP server answers,  "
+        "and that hwaccel_firmware is the mode of its firmware",
     ),
     LOADER: lambda _machine, last: (
-        f"the boot file is fetched ({last}), and no kernel",
-        "a machine that is not to be installed starts from its disk here; otherwise look at its console: a loader that Secure Boot refuses ends here",
+        f"it has downloaded its boot file ({last}), but no kernel",
+        "a machine without hwaccel_install starts from its disk now; otherwise inspect its console: Secure Boot may have refused the boot loader",
     ),
     KERNEL: lambda _machine, last: (
-        f"the kernel is fetched ({last}), and nothing after it",
-        "look at its console: too little memory, a wrong console or network argument, or addresses of rootfs and ignition that it cannot reach",
+        f"it has downloaded its kernel ({last}), but nothing after it",
+        "inspect its console: common causes are too little memory, wrong kernel arguments, or addresses of rootfs and ignition that it cannot reach",
     ),
     IGNITION: lambda _machine, last: (
-        f"ignition is fetched ({last}), and it has not reported yet",
-        "it installs; look at its console where this takes more than half an hour",
+        f"it has downloaded its ignition file ({last}), but has not reported yet",
+        "wait for its installation; inspect its console if this takes more than half an hour",
     ),
     REPORTED: lambda _machine, _last: ("reported in", ""),
 }

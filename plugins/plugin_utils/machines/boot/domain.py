@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Definitions of virtual machines: made, compared and changed. Pure."""
+"""Definitions of virtual machines: created, compared and changed. Pure."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.hypervis
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.vm import Vm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 
-#: Domains that have an element of it in their metadata are ours; no others are ever touched.
+#: Only domains with an element of this namespace in their metadata are changed.
 NAMESPACE = "urn:hwaccel:gpu:machine_boot"
 _MARK = f"{{{NAMESPACE}}}machine"
 _NAMES = uuid.uuid5(uuid.NAMESPACE_URL, NAMESPACE)
 _KIB = {"b": 1 / 1024, "bytes": 1 / 1024, "KiB": 1, "k": 1, "MiB": 1024, "M": 1024, "GiB": 1024**2, "G": 1024**2}
-#: A disk on which nothing is yet leaves a machine to the network, and after its installation it is the disk that boots.
+#: A machine with an empty disk boots from the network. After its installation the disk boots.
 DISK_FIRST, NETWORK_FIRST = ("1", "2"), ("2", "1")
 ElementTree.register_namespace("hwaccel", NAMESPACE)
 
 
 def made(machine: Machine, vm: Vm, host: Hypervisor) -> str:
-    """A definition for a machine that has none."""
+    """A definition for a new machine."""
     top = ElementTree.Element("domain", type=host.kind)
     _sub(top, "name", machine.name)
-    # Always the same: a definition without one could not be given again.
+    # A fixed UUID, so that the definition can be repeated.
     _sub(top, "uuid", str(uuid.uuid5(_NAMES, f"{machine.cluster}/{machine.name}/{machine.mac}")))
     ElementTree.SubElement(_sub(top, "metadata"), _MARK, cluster=machine.cluster)
     _sub(top, "memory", str(vm.memory), unit="MiB")
     _sub(top, "vcpu", str(vm.vcpus))
     _firmware(top, machine, vm)
-    # Installers of today need more than the oldest CPU of their kind, which is libvirt's choice where nothing is said.
+    # libvirt's default is the oldest CPU model, which current installers do not support.
     _sub(top, "cpu", mode="host-passthrough" if host.passthrough else "maximum")
     _sub(top, "clock", offset="utc")
     for event, what in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "restart")):
@@ -78,20 +78,20 @@ def _card(devices: ElementTree.Element, machine: Machine, vm: Vm) -> None:
     _sub(card, "model", type="virtio")
     _sub(card, "boot", order=DISK_FIRST[1])
     if machine.firmware == machines.UEFI:
-        # The card's own ROM is iPXE. Without it the firmware boots by itself, as that of a server does.
+        # The ROM of the card is iPXE. Without it the firmware boots from the network, like that of a server.
         _sub(card, "rom", bar="off")
 
 
 def foreign(definition: str, machine: Machine) -> str:
-    """Whose it is where it is not this machine, empty where it is."""
+    """To whom the definition belongs, empty if it is that of this machine."""
     mark = ElementTree.fromstring(definition).find(f"metadata/{_MARK}")
     if mark is None:
-        return "somebody else has made it"
-    return "" if mark.get("cluster") == machine.cluster else f"it is of cluster {mark.get('cluster')}"
+        return "this collection has not created it"
+    return "" if mark.get("cluster") == machine.cluster else f"it belongs to cluster {mark.get('cluster')}"
 
 
 def differences(definition: str, machine: Machine, vm: Vm) -> list[str]:
-    """What is otherwise than it is to be and can be changed, each in words."""
+    """Differences from the desired definition that can be changed, each in words."""
     top = ElementTree.fromstring(definition)
     memory, card = top.find("memory"), _card_of(top, machine)
     found = []
@@ -110,7 +110,7 @@ def differences(definition: str, machine: Machine, vm: Vm) -> list[str]:
 
 
 def changed(definition: str, machine: Machine, vm: Vm) -> str:
-    """The definition with only these differences gone: whatever else somebody has added to it stays."""
+    """The definition without these differences. Everything else in it is kept."""
     top = ElementTree.fromstring(definition)
     for name in ("memory", "currentMemory"):
         for element in top.iterfind(name):
@@ -130,7 +130,7 @@ def changed(definition: str, machine: Machine, vm: Vm) -> str:
 
 
 def firmware(definition: str) -> tuple[str, bool]:
-    """bios or uefi, and whether Secure Boot is enforced: they belong to what is installed, and are not changed."""
+    """bios or uefi, and whether Secure Boot is enforced. Neither is changed, because the installed system depends on them."""
     top = ElementTree.fromstring(definition)
     system, loader = top.find("os"), top.find("os/loader")
     uefi = (system is not None and system.get("firmware") == "efi") or (
@@ -156,7 +156,7 @@ def begins_by_network(definition: str) -> bool:
 
 
 def ordered(definition: str, by_network: bool) -> str:
-    """A machine that is to start from the network though something is on its disk ends with its first reboot: it would start from the network again."""
+    """The definition with this boot order. With content on its disk, a network start ends at the first reboot, which would boot the network again."""
     top = ElementTree.fromstring(definition)
     for path, order in zip(
         ("devices/disk[@device='disk']", "devices/interface"), NETWORK_FIRST if by_network else DISK_FIRST, strict=True
@@ -171,7 +171,7 @@ def ordered(definition: str, by_network: bool) -> str:
 
 
 def _card_of(top: ElementTree.Element, machine: Machine) -> ElementTree.Element:
-    """The card with the machine's MAC, else its first, which had another before."""
+    """The card with the machine's MAC address, otherwise its first card, whose address changes."""
     cards = top.findall("devices/interface")
     return next(
         (card for card in cards if _attribute(card, "mac", "address").lower() == machine.mac),

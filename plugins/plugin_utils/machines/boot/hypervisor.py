@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a hypervisor has said of itself and of one machine (roles/machine_boot/files/hypervisor.sh). Pure."""
+"""The observed state of a hypervisor and of one machine (output of roles/machine_boot/files/hypervisor.sh). Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import typing as t
 from xml.etree import ElementTree
 
 _GIB = 1024**3
-#: What volumes that are files are, which can be smaller than what they hold. Others are raw.
+#: Format of volumes that are files, so that they take only the space that is used. Others are raw.
 _OF_FILES = ".qcow2"
 
 
 @dataclasses.dataclass(frozen=True)
 class Hypervisor:
-    """unreachable, refused: why nothing more is known. lacking: programs and libraries that it has not.
+    """unreachable, refused: why nothing more is known. lacking: missing programs and libraries.
 
-    kind: what libvirt runs machines by, kvm or qemu. networks: of libvirt, by their bridges, each as its name and how it forwards.
-    room: where the machine's disk would lie, and how many bytes are free there; place: the same for all disks that share them.
-    users: domains by the disks that they have. disk: size of the machine's disk in bytes, 0 where there is none.
-    volume: name of that in a pool, also where it is not there. written: whether anything is on it, or may be; unread: that it is not known which.
+    kind: domain type of libvirt, kvm or qemu. networks: of libvirt, by their bridges, each with its name and its forward mode.
+    room: free bytes where the machine's disk is created; place: the file system or pool of these.
+    users: domains by their disks. disk: size of the machine's disk in bytes, 0 if there is none.
+    volume: its name in a pool, even if it does not exist. written: whether it has, or may have, content; unread: that this could not be observed.
     """
 
     unreachable: str = ""
@@ -58,9 +58,9 @@ class Hypervisor:
 
 
 def read(looked: c.Mapping[str, t.Any]) -> Hypervisor:
-    """looked: result of the task that has run the script there."""
+    """looked: result of the task that has run the script."""
     if looked.get("unreachable") or looked.get("rc", 1):
-        return Hypervisor(unreachable=str(looked.get("msg") or looked.get("stderr") or "it was not asked").strip())
+        return Hypervisor(unreachable=str(looked.get("msg") or looked.get("stderr") or "it was not queried").strip())
     parts = _parts(str(looked["stdout"]))
     lacking, refused = tuple(parts.get("lacking", [""])[0].split()), parts.get("refused", [""])[0]
     if lacking or refused:
@@ -86,7 +86,7 @@ def read(looked: c.Mapping[str, t.Any]) -> Hypervisor:
 
 
 def _parts(text: str) -> dict[str, list[str]]:
-    """Contents of the parts by their names; a name may come several times."""
+    """Contents of the parts by name; a name may occur several times."""
     found: dict[str, list[str]] = {}
     for part in text.replace("\r\n", "\n").split("\n== ")[1:]:
         name, _end, content = part.partition("\n")
@@ -106,7 +106,7 @@ def _capabilities(text: str) -> dict[str, t.Any]:
 
 
 def _network(text: str) -> tuple[str, tuple[str, str]]:
-    """A network without forward is closed in itself."""
+    """Bridge, name and forward mode. A network without a forward mode is isolated."""
     top = ElementTree.fromstring(text)
     bridge, forward = top.find("bridge"), top.find("forward")
     return (bridge.get("name", "") if bridge is not None else ""), (
@@ -119,7 +119,7 @@ def _room(parts: c.Mapping[str, list[str]]) -> tuple[str, int]:
     if pool := parts.get("pool", [""])[0]:
         top = ElementTree.fromstring(pool)
         return f"pool {top.findtext('name')}", int(top.findtext("available", "0"))
-    # Columns of df: what is mounted, its blocks, used ones, free ones, how full it is, where it is mounted.
+    # Columns of df: file system, blocks, used, available, capacity, mount point.
     columns = parts.get("room", [""])[0].split(None, 5)
     return (columns[5], int(columns[3]) * 1024) if len(columns) == 6 else ("", 0)
 

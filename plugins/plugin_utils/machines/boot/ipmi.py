@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""IPMI: what ipmitool prints as what was seen, and steps as its arguments. Pure."""
+"""IPMI: output of ipmitool as an observed state, and steps as its arguments. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {NETWORK: "pxe", DISK: "disk", MEDIA: "cdrom"}
 
 
 def read(printed: str) -> BootState:
-    """printed: what `chassis power status` and `chassis bootparam get 5` have printed."""
+    """printed: output of `chassis power status` and `chassis bootparam get 5`."""
     power = re.search(r"Chassis Power is (\w+)", printed)
     selected = re.search(r"Boot Device Selector : (.*)", printed)
     valid = "Boot Flag Valid" in printed
@@ -29,9 +29,9 @@ def read(printed: str) -> BootState:
 
 
 def arguments(request: BootRequest, _observed: BootState, step: Step) -> dict[str, t.Any]:
-    """Of ipmitool, without the way to the BMC."""
+    """Arguments of ipmitool, without those of the connection."""
     if step.kind == BOOT:
-        # Without it a BMC falls back to the old mode, in which machines that know UEFI alone find no network.
+        # Without this option a BMC falls back to legacy mode, in which machines with UEFI only cannot boot from the network.
         options = ["options=efiboot"] if request.machine.firmware == machines.UEFI else []
         return {"argv": ["chassis", "bootdev", _NAMES[step.value], *options]}
     return {"argv": ["chassis", "power", "soft" if step.value == SHUTDOWN else step.value]}

@@ -1,10 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Virtual machines of libvirt: what their hypervisor has said as what was seen, and steps as what its modules are given. Pure.
+"""Virtual machines of libvirt: output of the hypervisor as an observed state, and steps as arguments of modules. Pure.
 
-A virtual machine takes its disk first and the network where nothing is on it: its first start is an installation, each later one is not, and nobody has
-to tell it in between.
+A virtual machine boots its disk, or the network if the disk is empty. So only its first start is an installation, without a change in between.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step imp
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.vm import Vm
 
 _STATES = {"running": ON, "shut off": OFF, "crashed": OFF, "": OFF}
-#: Of the module virt, one after the other.
+#: Commands of the module virt, in this order.
 _ACTIONS = {ON: ["running"], OFF: ["destroyed"], CYCLE: ["destroyed", "running"], SHUTDOWN: ["shutdown"]}
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine(BootState):
-    """definition: as it is, or is to be. differences: what is to be changed of it. left: what is otherwise than it is to be and stays so."""
+    """definition: the observed or the desired one. differences: what has to change. left: differences that are not changed."""
 
     host: Hypervisor = dataclasses.field(default_factory=Hypervisor)
     definition: str = ""
@@ -57,7 +56,7 @@ class Machine(BootState):
 
 
 def read(request: BootRequest, looked: c.Mapping[str, t.Any]) -> Machine | Fault:
-    """A fault where its hypervisor says no."""
+    """The observed machine, or the problem of its hypervisor."""
     host, desired = hypervisor.read(looked), request.virtual
     if not host.answers:
         return _refused(request, host)
@@ -75,7 +74,7 @@ def read(request: BootRequest, looked: c.Mapping[str, t.Any]) -> Machine | Fault
     differences = domain.differences(host.definition, request.machine, desired)
     definition = domain.changed(host.definition, request.machine, desired) if differences else host.definition
     if not host.autostart:
-        differences.append("it is not started with its hypervisor")
+        differences.append("it does not start with its hypervisor")
     power = _STATES.get(host.state, host.state)
     observed = Machine(
         power,
@@ -89,7 +88,7 @@ def read(request: BootRequest, looked: c.Mapping[str, t.Any]) -> Machine | Fault
 
 
 def _boots(request: BootRequest, host: Hypervisor, definition: str) -> tuple[str, str]:
-    """What it takes at its next start."""
+    """Boot device of its next start."""
     if (definition and domain.begins_by_network(definition)) or (request.boot == NETWORK and not host.written):
         return NETWORK, ONCE
     return DISK, ""
@@ -101,10 +100,12 @@ def _refused(request: BootRequest, host: Hypervisor) -> Fault:
             f"machine {request.name}: its hypervisor lacks {', '.join(host.lacking)}",
             request.virtual.on,
             "",
-            "install that there",
+            "install it there",
         )
     if host.unreachable:
-        next_step = "see that it has power, that its address is right, and that it lets Ansible in and become root"
+        next_step = (
+            "verify that it is on, that its address is correct, and that Ansible can connect to it and become root"
+        )
         return Fault(
             f"machine {request.name}: its hypervisor cannot be reached",
             request.virtual.on,
@@ -115,7 +116,7 @@ def _refused(request: BootRequest, host: Hypervisor) -> Fault:
         f"machine {request.name}: libvirt does not answer on its hypervisor",
         request.virtual.on,
         host.refused[:300],
-        "start libvirtd there, or virtqemud",
+        "start libvirtd or virtqemud there",
     )
 
 
@@ -124,39 +125,39 @@ def _left(host: Hypervisor, desired: Vm) -> list[str]:
     has = domain.disk(host.definition)
     if (desired.path and has != desired.path) or (desired.pool and not has.startswith(f"{desired.pool}/")):
         text.append(
-            f"its disk is {has or 'none'}, and not {desired.path or f'in pool {desired.pool}'}: disks are left as they are"
+            f"its disk is {has or 'missing'} instead of {desired.path or f'in pool {desired.pool}'}: disks are not changed"
         )
     elif host.disk and gib(host.disk) != desired.disk:
-        text.append(f"its disk has {gib(host.disk)} GiB, and not {desired.disk}: disks are left as they are")
+        text.append(f"its disk has {gib(host.disk)} GiB instead of {desired.disk}: disks are not changed")
     return text
 
 
 def before(request: BootRequest, observed: Machine) -> tuple[list[Step], list[str]]:
-    """Steps that come before those of its power, and what is reported."""
+    """Steps before those of its power, and messages."""
     text = list(observed.left)
     if not observed.host.definition:
         text += (
-            [f"its disk {request.virtual.path or request.virtual.pool} is there already, and is taken as it is"]
+            [f"its disk {request.virtual.path or request.virtual.pool} exists already and is used unchanged"]
             if observed.host.disk
             else []
         )
         size = f"{request.virtual.memory} MiB, {request.virtual.vcpus} CPUs, {request.virtual.disk} GiB, bridge {request.virtual.bridge}"
         return [Step(DEFINE, "new", f"hypervisor {request.virtual.on} does not have it ({size})")], text
     if observed.differences:
-        since = ", from its next start" if observed.power == ON else ""
+        since = ", effective at its next start" if observed.power == ON else ""
         return [Step(DEFINE, "changed", ", ".join(observed.differences) + since)], text
     return [], text
 
 
 def back(observed: Machine) -> list[Step]:
-    """A start from the network has used up what was set for it, also where the run that set it was killed."""
+    """Resets the boot order after a start from the network, even if the run that set it was killed."""
     if observed.power != ON or not observed.host.definition or not domain.begins_by_network(observed.definition):
         return []
-    return [Step(BOOT, DISK, "it has started from the network, which was for once")]
+    return [Step(BOOT, DISK, "it has started from the network once")]
 
 
 def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str, t.Any]:
-    """What the hypervisor is given."""
+    """Arguments of the hypervisor's modules."""
     machine = t.cast(Machine, observed)
     if step.kind == POWER:
         return {"states": _ACTIONS[step.value]}
@@ -169,7 +170,7 @@ def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str
 
 
 def _disk(desired: Vm, host: Hypervisor) -> list[str]:
-    """The command that makes it; none of them touches one that is there."""
+    """The command that creates it. None of them changes an existing disk."""
     form = "qcow2" if host.of_files else "raw"
     if desired.pool:
         return [
@@ -189,33 +190,31 @@ def _disk(desired: Vm, host: Hypervisor) -> list[str]:
 def removal(
     request: BootRequest, observed: Machine, joined: Joined, disks: bool
 ) -> tuple[list[Step], list[str], list[Fault]]:
-    """What is done to have it gone: steps, what is reported, and why nothing is done."""
+    """Removal of the machine: steps, messages, and problems that prevent it."""
     if not observed.host.definition:
         return (
             [],
             [
                 "its hypervisor does not have it"
-                + (f"; its disk {request.virtual.path} is left" if observed.host.disk and request.virtual.path else "")
+                + (f"; its disk {request.virtual.path} is kept" if observed.host.disk and request.virtual.path else "")
             ],
             [],
         )
     if joined.state != NO and not request.named:
         known = joined.state == YES
-        what = (
-            f"it runs a node of cluster {request.machine.cluster}" if known else "whether it runs a node is not known"
-        )
+        what = f"it runs a node of cluster {request.machine.cluster}" if known else "it is unknown whether it runs a node"
         next_step = (
-            "drain and delete the node, then ask"
+            "drain and delete the node, then request"
             if known
-            else "give its cluster's host credentials (hwaccel_connection), or ask"
+            else "set the credentials of its cluster (hwaccel_connection), or request"
         )
-        next_step += f" for it by name: -e machine_boot_named={request.name}"
+        next_step += f"  this machine by name: -e machine_boot_named={request.name}"
         return (
             [],
             [],
-            [Fault(f"machine {request.name}: it is not removed: {what}", request.virtual.on, joined.why, next_step)],
+            [Fault(f"machine {request.name}: it cannot be removed: {what}", request.virtual.on, joined.why, next_step)],
         )
-    steps = [] if observed.power == OFF else [Step(POWER, OFF, "it is to be removed", OFF)]
+    steps = [] if observed.power == OFF else [Step(POWER, OFF, "it has to be off for its removal", OFF)]
     disk = domain.disk(observed.host.definition)
-    why = f"with its disk {disk}" if disks and disk else f"its disk {disk} is left" if disk else "it has no disk"
+    why = f"with its disk {disk}" if disks and disk else f"its disk {disk} is kept" if disk else "it has no disk"
     return [*steps, Step(REMOVE, disk if disks else "", why)], [], []

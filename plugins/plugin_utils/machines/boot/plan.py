@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is done to one machine, why, and what is refused, from what was seen of it. Pure."""
+"""Steps for one machine with their reasons, or why none are taken, from its observed state. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step imp
 
 @dataclasses.dataclass
 class BootPlan:
-    """started: whether the machine begins a boot by these steps that is then watched."""
+    """started: whether these steps start a boot that can be watched."""
 
     steps: list[Step] = dataclasses.field(default_factory=list)
     messages: list[str] = dataclasses.field(default_factory=list)
@@ -55,25 +55,24 @@ class BootPlan:
 
 
 def plan(request: BootRequest, observed: BootState, joined: Joined) -> BootPlan:
-    """Nothing is done to a machine that is as it is to be; a boot device is set only to a machine that starts by this run."""
+    """No steps if the machine is as requested. The boot device is set only if this run starts the machine."""
     made = BootPlan()
     if observed.power not in (ON, OFF):
         made.faults.append(
             _fault(
                 request,
-                f"its power is {observed.power or 'not told'}",
-                "it is changing, or not known",
+                f"its power is {observed.power or 'unknown'}",
+                "it is changing, or the BMC does not report it",
                 "run this again in a minute",
             )
         )
     elif observed.power == OFF and request.power == OFF:
-        made.messages.append("it is off, as it is to be")
+        made.messages.append("it is off, as requested")
     elif observed.power == OFF:
         _start(made, request, observed, joined, ON)
     elif request.power == ON:
         made.messages.append(
-            "it runs, nothing is done to its power"
-            + (", its node has joined the cluster" if joined.state == YES else "")
+            "it is on, its power is not changed" + (", its node has joined the cluster" if joined.state == YES else "")
         )
     elif refusal := _refusal(request, joined):
         made.faults.append(refusal)
@@ -87,27 +86,27 @@ def plan(request: BootRequest, observed: BootState, joined: Joined) -> BootPlan:
 
 
 def _off(request: BootRequest) -> list[Step]:
-    """Its operating system is asked first: file systems and pods end as they should."""
+    """Shuts down the operating system first, so that file systems are unmounted and pods terminate."""
     if not request.shutdown:
-        return [Step(POWER, OFF, "it is to be off", OFF)]
+        return [Step(POWER, OFF, "off is requested", OFF)]
     return [
-        Step(POWER, SHUTDOWN, f"it is to be off, and has {request.shutdown} s for it", OFF, limit=request.shutdown),
-        Step(POWER, OFF, f"only where it still runs after {request.shutdown} s", OFF, instead=True),
+        Step(POWER, SHUTDOWN, f"off is requested, within {request.shutdown} s", OFF, limit=request.shutdown),
+        Step(POWER, OFF, f"only if it is still on after {request.shutdown} s", OFF, instead=True),
     ]
 
 
 def back(request: BootRequest, observed: BootState, joined: Joined, boots: bool, ended: bool) -> list[Step]:
-    """What was set for one boot, and would stay. boots: whether logs have said that the machine has what it needs for its boot. ended: it has reported."""
-    # A machine that is installed anew because somebody has named it may still have its old node.
+    """Steps that reset what was set for one boot. boots: whether logs show that the machine has loaded what it boots. ended: whether it has reported."""
+    # A machine that is reinstalled because it was requested by name may still have its old node.
     is_node = joined.state == YES and not request.named
     steps = _back_to_disk(observed, is_node, boots)
     if request.media in observed.images and (ended or is_node):
-        steps.append(Step(EJECT, request.media, "its node has joined" if is_node else "it has reported in"))
+        steps.append(Step(EJECT, request.media, "its node has joined" if is_node else "it has reported"))
     return steps
 
 
 def _back_to_disk(observed: BootState, is_node: bool, boots: bool) -> list[Step]:
-    """A BMC that knows no "once" boots what it was given for ever: an installation would be followed by the next."""
+    """A BMC without one-time boot keeps the boot device, so each installation would be followed by another one."""
     if observed.power != ON or observed.lasts != ALWAYS or observed.device in ("", DISK) or not (boots or is_node):
         return []
     why = (
@@ -117,69 +116,67 @@ def _back_to_disk(observed: BootState, is_node: bool, boots: bool) -> list[Step]
         if observed.device == MEDIA
         else "its kernel is loaded"
     )
-    return [
-        Step(BOOT, DISK, f"its BMC knows no one-time boot and would take the {observed.device} at each start; {why}")
-    ]
+    return [Step(BOOT, DISK, f"its BMC has no one-time boot and would use the {observed.device} at each start; {why}")]
 
 
 def _start(made: BootPlan, request: BootRequest, observed: BootState, joined: Joined, power: str) -> None:
     device = request.boot
     if device != DISK and joined.state == YES and not request.named:
-        made.messages.append(f"its node has joined the cluster: it starts from its disk and not from the {device}")
+        made.messages.append(f"its node has joined the cluster: it starts from its disk instead of the {device}")
         device = DISK
     if device == NETWORK and observed.written and not request.named:
-        next_step = f"ask for it by name to have it installed over that: -e machine_boot_named={request.name}"
-        what = "whether something is on its disk is not known" if observed.unread else "something is on its disk"
+        next_step = f"to overwrite it, request the machine by name: -e machine_boot_named={request.name}"
+        what = "it is unknown whether its disk is empty" if observed.unread else "its disk is not empty"
         made.messages.append(
-            f"{what}: it starts from that, and from the network where nothing there boots; {next_step}"
+            f"{what}: it starts from its disk, and from the network if the disk does not boot; {next_step}"
         )
         device = DISK
     if request.provider == REDFISH and observed.devices and redfish.target(request, device) not in observed.devices:
         desired = redfish.target(request, device)
-        next_step = "set machine_boot_boot to one that it knows" + (
+        next_step = "set machine_boot_boot to a supported one" + (
             ", or machine_boot_http to false" if request.http and device == NETWORK else ""
         )
         made.faults.append(
             _fault(
                 request,
                 f"its BMC cannot start it from {desired}",
-                f"it offers {', '.join(observed.devices)}",
+                f"it supports {', '.join(observed.devices)}",
                 next_step,
             )
         )
         return
     if device == MEDIA and not observed.holder[0]:
         next_step = (
-            f"set machine_boot_boot to {NETWORK}, or see whether its licence or its settings allow virtual media"
+            f"set machine_boot_boot to {NETWORK}, or enable virtual media in the license or the settings of the BMC"
         )
         made.faults.append(
-            _fault(request, "its BMC has no virtual media", "neither its system nor its managers offer any", next_step)
+            _fault(request, "its BMC has no virtual media", "neither its system nor its managers have any", next_step)
         )
         return
     if device == MEDIA and request.media not in observed.images:
-        made.steps.append(Step(INSERT, request.media, "it is to start from it"))
+        made.steps.append(Step(INSERT, request.media, "the machine starts from it"))
     if observed.device == device:
-        text = "it starts" if request.vm else "its BMC has been asked to start it"
+        text = "it starts" if request.vm else "its BMC is already set to start it"
         made.messages.append(f"{text} from the {device}" + (" once" if observed.lasts == ONCE else ""))
     else:
-        before = f", and had the {observed.device}" if observed.device else ""
-        made.steps.append(Step(BOOT, device, f"it is to start from the {device}{before}"))
-    made.steps.append(Step(POWER, power, "it is off" if power == ON else "it is to start anew", ON))
-    # An installed machine fetches none of what the logs would tell.
+        before = f", before it was {observed.device}" if observed.device else ""
+        made.steps.append(Step(BOOT, device, f"{device} is requested{before}"))
+    made.steps.append(Step(POWER, power, "it is off" if power == ON else "cycle is requested", ON))
+    # A machine that boots its disk downloads nothing, so the logs show no progress.
     made.started = device != DISK
 
 
 def _refusal(request: BootRequest, joined: Joined) -> Fault | None:
-    """Why a machine that runs keeps its power."""
+    """Why the power of a running machine is not changed."""
     if request.named or joined.state == NO:
         return None
     action = "power off" if request.power == OFF else "power cycle"
     if joined.state == UNKNOWN:
-        what, why = f"no {action}: whether it runs a node is not known", joined.why
-        next_step = "give its cluster's host credentials (hwaccel_connection), or ask for the machine by name"
+        what, why = f"no {action}: it is unknown whether it runs a node", joined.why
+        next_step = "set the credentials of its cluster (hwaccel_connection), or request the machine by name"
     else:
-        what, why = f"no {action}: it runs a node of cluster {request.machine.cluster}", "pods would end with it"
-        next_step = "drain the node, then ask for the machine by name"
+        what, why = f"no {action}: it runs a node of cluster {request.machine.cluster}", "its pods would be terminated"
+        next_step = "drain the node, then request the machine by name"
     return _fault(request, what, why, f"{next_step}: -e machine_boot_named={request.name}")
 
 
@@ -188,7 +185,7 @@ def _fault(request: BootRequest, what: str, why: str, next_step: str) -> Fault:
 
 
 def done_by(request: BootRequest, observed: BootState, steps: c.Sequence[Step]) -> list[dict[str, t.Any]]:
-    """Steps as the role takes them: each with what to tell, and what its provider is to be given."""
+    """Steps as plain data, each with its text and the arguments for its provider."""
     titles: dict[tuple[str, str], str] = {
         (POWER, ON): "power on",
         (POWER, OFF): "power off",

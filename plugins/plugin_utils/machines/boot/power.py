@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Power and boot device of one machine: observed, changed step by step, and confirmed. Pure but for the provider and the clock that it is given."""
+"""Power and boot device of one machine: observed, changed step by step, and confirmed. Pure except for the provider and the clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, run, step
 
 PRESENT, SETTLED, ABSENT, OBSERVED = STATES = ("present", "settled", "absent", "observed")
-#: Seconds between two requests, and between two lines while a power state is waited for.
+#: Seconds between requests, and between lines of output, during the wait for a power state.
 DELAY, LINES = 2.0, 10.0
 _Data = c.Mapping[str, t.Any]
 
@@ -30,32 +30,32 @@ class Clock(t.Protocol):
 
 
 class Provider(t.Protocol):
-    """The way to a machine's power."""
+    """Controls the power of a machine."""
 
     @property
     def retries(self) -> int:
-        """How often a request is repeated after what may be over in a moment."""
+        """How often a request is retried after a transient error."""
 
     def open(self) -> str:
-        """Why nothing can be requested; empty where it can."""
+        """Connects. Returns why that failed, empty if it succeeded."""
 
     def observe(self) -> dict[str, t.Any]:
-        """What was answered, as `run.planned` reads it."""
+        """The response, as `run.planned` reads it."""
 
     def transient(self, observed: _Data) -> bool:
-        """Whether the same request may be answered a moment later."""
+        """Whether a retry may succeed."""
 
     def take(self, planned: _Data) -> None:
-        """One step of a plan. Raises Refused."""
+        """Takes one step of a plan. Raises Refused."""
 
     def close(self) -> None: ...
 
 
 @dataclasses.dataclass
 class Power:
-    """One machine. entry: its request. nodes: of its cluster. booted, ended: what logs say of its boot. timeout: seconds for a power state.
+    """One machine. entry: its request. nodes: of its cluster. booted, ended: its progress in the logs. timeout: for a power state, in seconds.
 
-    say: is given a line now and then while a power state is waited for.
+    say: called with a line of output during the wait for a power state.
     """
 
     entry: _Data
@@ -69,7 +69,7 @@ class Power:
     disks: bool = False
 
     def ensure(self, state: str, check: bool) -> dict[str, t.Any]:
-        """The plan as `run.planned` has it, with its steps taken unless check is set. Raises Refused."""
+        """Returns the plan of `run.planned`, after its steps are taken unless check is set. Raises Refused."""
         if state == ABSENT and self.entry["provider"] != request.LIBVIRT:
             return {**run.removed(self.entry, {}, self.nodes, self.disks), "changed": False}
         refused = self.provider.open()
@@ -95,10 +95,10 @@ class Power:
         return observed, run.planned(self.entry, observed, self.nodes, self.booted, self.ended)
 
     def _take_all(self, plan: dict[str, t.Any], part: str) -> dict[str, t.Any]:
-        """What was last observed."""
+        """Takes all steps, and returns the last plan."""
         last = plan
         for planned in plan[part]:
-            # Of two steps to one power state the second is for where the first has not led there.
+            # The second of two steps to a power state is taken only if the first has failed.
             if not planned["instead"] or last["power"] != planned["until"]:
                 last = self._take(planned, part, last)
         return last
@@ -108,31 +108,31 @@ class Power:
         if planned["kind"] == step.POWER:
             return self._switched(planned)
         if planned["kind"] == step.BOOT and self.entry["provider"] == request.REDFISH:
-            # A BMC of IPMI need not keep what it was given for longer than a minute, nor tell it.
+            # Only Redfish is confirmed: a BMC with IPMI may drop or not report the boot device.
             _observed, last = self._observe()
             if any(other["kind"] == step.BOOT for other in last[part]):
-                raise Refused(self._unconfirmed(planned, "and tells another boot device after it"))
+                raise Refused(self._unconfirmed(planned, "but reports another boot device"))
         return last
 
     def _switched(self, planned: dict[str, t.Any]) -> dict[str, t.Any]:
         if self.entry["provider"] == request.LIBVIRT and planned["until"] == request.ON:
-            # Before anything else can end this run: its next start is to be from the disk again.
+            # Reset first, so that the next start is from the disk even if this run is interrupted.
             for back in self._observe()[1]["back"]:
                 self.provider.take(back)
         seconds = planned["limit"] or self.timeout
         _observed, last = self._observe(planned["until"], seconds)
         if last["power"] != planned["until"] and not planned["limit"]:
-            raise Refused(self._unconfirmed(planned, f"and its power is still {last['power'] or 'not known'}"))
+            raise Refused(self._unconfirmed(planned, f"but its power is still {last['power'] or 'unknown'}"))
         return last
 
     def _unconfirmed(self, planned: _Data, what: str) -> str:
         virtual = self.entry["provider"] == request.LIBVIRT
         by, where = ("hypervisor", self.entry["vm"]["hypervisor"]) if virtual else ("BMC", self.entry["bmc"]["address"])
         title = planned["text"].split(":")[0]
-        return f'machine {self.entry["name"]}: its {by} has taken the step "{title}" ({where}), {what}. Next: look at its own log, and run again'
+        return f'machine {self.entry["name"]}: its {by} has accepted the step "{title}" ({where}), {what}. Next: inspect the log of the {by}, and run again'
 
     def _observe(self, expected: str = "", seconds: float = 0) -> tuple[_Data, dict[str, t.Any]]:
-        """What was observed, and the plan for it. expected: the power state that is waited for, for so many seconds; empty where any will do."""
+        """The observed state, and the plan for it. expected: power state to wait for, with seconds as the timeout; empty for any."""
         began = shown = self.clock.now()
         tries = self.provider.retries + 1
         while True:
@@ -147,5 +147,5 @@ class Power:
                 return observed, plan
             if expected and now - shown >= LINES:
                 shown = now
-                self.say(f"its power is {power or 'not known'}, {now - began:.0f} s after it was to be {expected}")
+                self.say(f"its power is {power or 'unknown'}, waiting for {expected} since {now - began:.0f} s")
             self.clock.sleep(DELAY)

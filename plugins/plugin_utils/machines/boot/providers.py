@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ways to a machine's power, each as the modules that are run for it: a BMC of Redfish, one of IPMI, a hypervisor. Pure but for the host that runs them."""
+"""Providers of power control, each as the modules that it runs: Redfish, IPMI and libvirt. Pure except for the host that runs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.power import DELAY, Clock, Refused
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.vm import IMAGES
 
-#: The same request can have another answer a moment later. Wrong credentials are not among these: they would lock the account.
+#: Transient errors. Wrong credentials are not among these, because retries could lock the account.
 _TRANSIENT = re.compile(
     r"timed out|timeout|connection reset|remote end closed|HTTP Error 5\d\d|EOF occurred|Get Auth Capabilities error",
     re.I,
@@ -28,10 +28,10 @@ class Unreachable(Exception):
 
 
 class Host(t.Protocol):
-    """What speaks to a BMC, or is the hypervisor."""
+    """The host that connects to a BMC, or the hypervisor."""
 
     def run(self, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Result of one module. Raises Unreachable."""
+        """Runs a module and returns its result. Raises Unreachable."""
 
 
 def _transient(message: object) -> bool:
@@ -41,7 +41,7 @@ def _transient(message: object) -> bool:
 def _repeated(
     request: c.Callable[[], dict[str, t.Any]], again: c.Callable[[_Data], bool], clock: Clock, retries: int
 ) -> dict[str, t.Any]:
-    """The first result that does not have to be asked for again, or the last one."""
+    """The first result that needs no retry, otherwise the last one."""
     for _try in range(retries):
         result = request()
         if not again(result):
@@ -51,7 +51,7 @@ def _repeated(
 
 
 class _Sessionless:
-    """A way on which nobody logs in before a request."""
+    """A provider without sessions."""
 
     sessions: t.ClassVar[bool] = False
 
@@ -59,12 +59,12 @@ class _Sessionless:
         return ""
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """There is no session to close."""
 
 
 @dataclasses.dataclass
 class Redfish:
-    """bmc: options of the action. sessions: whether the BMC is asked for one, and after `open` whether it has them. media: whether drives are read."""
+    """bmc: options of the action. sessions: whether to open one, and after `open` whether the BMC supports them. media: whether virtual media are read."""
 
     host: Host
     clock: Clock
@@ -109,19 +109,19 @@ class Redfish:
         if session.get("token"):
             self._session = {"token": str(session["token"]), "uri": str(session.get("uri") or "")}
             return ""
-        # One that has none has said so, and is asked for none by later tasks.
+        # Later tasks do not open a session if the BMC does not support them.
         self.sessions = _SESSIONLESS.search(message) is None
-        return message or "it has begun no session" if self.sessions else ""
+        return message or "it has not opened a session" if self.sessions else ""
 
     def observe(self) -> dict[str, t.Any]:
-        # A machine for which no media are named is not asked about any.
+        # Virtual media are read only if the request has media.
         media = ["GetVirtualMedia"] if self.entry["media"] else []
         commands = ["GetSystemInventory", "GetBootOverride", *media]
         result = self._run("redfish_info", self._credentials, category="Systems", command=commands)
         facts = result.get("redfish_facts")
         if not media or not facts or any(one[-1] for one in facts.get("virtual_media", {}).get("entries", ())):
             return result
-        # Older BMCs have media at their managers. One without managers has no media, which is reported.
+        # Older BMCs have virtual media in their managers. A BMC without managers has none, which is reported.
         command = {"category": "Manager", "command": ["GetVirtualMedia"]}
         managers = self._repeated(lambda: self._run("redfish_info", self._credentials, **command))
         return {**result, "managers": managers.get("redfish_facts", {})}
@@ -133,12 +133,12 @@ class Redfish:
         give = dict(planned["give"])
         resource = give.pop("resource_id", "") or self.entry["bmc"]["system"]
         named = {"resource_id": resource} if resource else {}
-        # The module reads before it writes, so that all may be repeated but a cycle: the first request may have been heard.
+        # All but a power cycle can be retried, because the module reads before it writes. A failed cycle may have been executed.
         result = self._repeated(
             lambda: self._run("redfish_command", self._credentials, **give, **named),
             once="PowerForceRestart" in give["command"],
         )
-        # Where the operating system cannot be asked to end its power is cut, which is the next step.
+        # If the operating system cannot be shut down, the next step cuts the power.
         if result.get("failed") and not planned["limit"]:
             raise Refused(str(result.get("msg", "")))
 
@@ -146,15 +146,15 @@ class Redfish:
         if session := self._session:
             self._session = {}
             if session["uri"]:
-                # Of a BMC that is gone meanwhile the session is gone too, or ends by itself.
+                # If the BMC does not answer any more, the session is lost or expires.
                 command = {"category": "Sessions", "command": ["DeleteSession"], "session_uri": session["uri"]}
                 self._run("redfish_command", {"auth_token": session["token"]}, **command)
 
 
 @dataclasses.dataclass
 class Ipmi(_Sessionless):
-    """By ipmitool and not by the modules of community.general: the library beneath these (pyghmi 1.5.61 to 1.6.19) ends in an error against virtualbmc,
-    where the two differ in the digest of a session. The password goes by standard input into the environment of ipmitool alone.
+    """Runs ipmitool instead of the modules of community.general: their library (pyghmi 1.5.61 to 1.6.19) fails with virtualbmc, because the two differ in the
+    digest of a session. The password is passed on standard input and only to the environment of ipmitool.
     """
 
     host: Host
@@ -186,14 +186,14 @@ class Ipmi(_Sessionless):
 
     def take(self, planned: _Data) -> None:
         result = _repeated(lambda: self._run(planned["give"]["argv"]), self.transient, self.clock, self.retries)
-        # Where the operating system cannot be asked to end its power is cut, which is the next step.
+        # If the operating system cannot be shut down, the next step cuts the power.
         if result.get("rc") != 0 and not planned["limit"]:
-            raise Refused(result.get("stderr") or result.get("msg") or "ipmitool does not say why")
+            raise Refused(result.get("stderr") or result.get("msg") or "ipmitool has not reported a reason")
 
 
 @dataclasses.dataclass
 class Libvirt(_Sessionless):
-    """script: observes a hypervisor and one machine of it. python: that of modules there."""
+    """script: observes a hypervisor and one of its machines. python: interpreter of modules there."""
 
     host: Host
     entry: _Data
@@ -204,7 +204,7 @@ class Libvirt(_Sessionless):
 
     def observe(self) -> dict[str, t.Any]:
         if not self.reachable:
-            return {"unreachable": True, "msg": "it does not let Ansible in"}
+            return {"unreachable": True, "msg": "Ansible cannot connect to it"}
         name, vm = self.entry["name"], self.entry["vm"]
         disk = vm["path"] or f"{IMAGES}/{name}.qcow2"
         try:
@@ -220,11 +220,11 @@ class Libvirt(_Sessionless):
         if "create" in give:
             self._done(_command(self.host, give["create"]))
         if "xml" in give:
-            # One whose boot order alone is changed keeps whether it starts with its hypervisor.
+            # A change of the boot order alone does not change autostart.
             autostart = {"autostart": True} if planned["kind"] == "define" else {}
             self._virt(command="define", xml=give["xml"], **autostart)
         for state in give.get("states", ()):
-            # Where the operating system cannot be asked to end its power is cut, which is the next step.
+            # If the operating system cannot be shut down, the next step cuts the power.
             self._virt(may_fail=bool(planned["limit"]), name=name, state=state)
         if "undefine" in give:
             flags = ["managed_save", "snapshots_metadata", "nvram", "checkpoints_metadata"]
@@ -245,6 +245,6 @@ class Libvirt(_Sessionless):
 
 def _command(host: Host, argv: c.Sequence[str], **more: t.Any) -> dict[str, t.Any]:
     result = host.run("ansible.builtin.command", {"argv": list(argv), "expand_argument_vars": False, **more})
-    # The module's own message tells of no more than the status; one that could not even start has said why elsewhere.
+    # The message of the module contains only the status. If the command could not be started, the reason is in msg.
     stderr = result.get("stderr") or result.get("module_stderr") or ""
     return {**result, "stderr": stderr, "msg": "" if stderr else result.get("msg", "")}

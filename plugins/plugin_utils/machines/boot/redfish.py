@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Redfish: results of community.general.redfish_info as what was seen, and steps as arguments of redfish_command. Pure."""
+"""Redfish: results of community.general.redfish_info as an observed state, and steps as arguments of redfish_command. Pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.request 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step import BOOT, EJECT, INSERT, SHUTDOWN, Step
 
 _DEVICES = {"Pxe": NETWORK, "UefiHttp": NETWORK, "Hdd": DISK, "Cd": MEDIA, "UsbCd": MEDIA}
-# Where a BMC does not offer to ask the operating system, the module cuts the power itself.
+# If a BMC does not support a graceful shutdown, the module cuts the power.
 _POWER = {ON: "PowerOn", OFF: "PowerForceOff", CYCLE: "PowerForceRestart", SHUTDOWN: "PowerGracefulShutdown"}
 _MODES = {machines.UEFI: "UEFI", machines.BIOS: "Legacy"}
 
 
 class NoSuchSystem(ValueError):
-    """Which of the systems behind a BMC is meant is not known."""
+    """The BMC does not have the requested system, or has several and none was requested."""
 
 
 def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.Any] | None = None) -> BootState:
-    """facts: redfish_facts of GetSystemInventory, GetBootOverride and GetVirtualMedia. system: its last part of the path, empty where there is one.
+    """facts: redfish_facts of GetSystemInventory, GetBootOverride and GetVirtualMedia. system: last part of its path, empty if there is only one.
 
-    managers: redfish_facts of GetVirtualMedia of managers, where older BMCs have it.
+    managers: redfish_facts of GetVirtualMedia of managers, for older BMCs.
     """
     inventory = _entry(facts["system"], system)
     override = _entry(facts["boot_override"], system)
@@ -49,11 +49,11 @@ def read(facts: c.Mapping[str, t.Any], system: str, managers: c.Mapping[str, t.A
 
 
 def _media(facts: c.Mapping[str, t.Any], category: str, name: str) -> tuple[tuple[str, str], tuple[str, ...]] | None:
-    """Who of a category holds media, and what is inserted there."""
+    """The resource of a category with virtual media, and the addresses of inserted images."""
     for where, found in facts.get("virtual_media", {}).get("entries", ()):
         own = where["resource_uri"].rstrip("/").rpartition("/")[2]
         if found and name in ("", own):
-            # Without a name it was ejected, and some keep the address.
+            # An image without a name was ejected, although some BMCs keep its address.
             return (category, own), tuple(
                 str(one["Image"]) for one in found if one.get("Image") and one.get("ImageName", "there")
             )
@@ -71,12 +71,12 @@ def _entry(result: c.Mapping[str, t.Any], system: str) -> c.Mapping[str, t.Any]:
 
 
 def target(request: BootRequest, device: str) -> str:
-    """What Redfish calls it."""
+    """The name of the device in Redfish."""
     return {NETWORK: "UefiHttp" if request.http else "Pxe", DISK: "Hdd", MEDIA: "Cd"}[device]
 
 
 def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str, t.Any]:
-    """Of redfish_command, without the way to the BMC."""
+    """Arguments of redfish_command, without those of the connection."""
     if step.kind in (INSERT, EJECT):
         category, name = observed.holder
         command = "VirtualMediaInsert" if step.kind == INSERT else "VirtualMediaEject"
@@ -84,7 +84,7 @@ def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str
         return {"category": category, "command": [command], "virtual_media": media, "resource_id": name}
     if step.kind == BOOT:
         mode = _MODES.get(request.machine.firmware, "")
-        # Some BMCs refuse a request that names the mode at all: it is named only where it has to change.
+        # Some BMCs refuse requests that contain the mode, so it is sent only to change it.
         named = {"boot_override_mode": mode} if mode and observed.mode and mode != observed.mode else {}
         return {
             "category": "Systems",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is requested of a machine, as its variables have it, and everything that is wrong with that. Pure."""
+"""The request for a machine, from its variables, and its problems. Pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BOOTS = (NETWORK, DISK, MEDIA)
 ON, OFF, CYCLE = "on", "off", "cycle"
 POWERS = (ON, OFF, CYCLE)
 VARIABLE = "machine_boot"
-#: Redfish is spoken by its modules; before this version the one that reads took no authority of certificates.
+#: Collection with the modules for Redfish. Before this version redfish_info had no option for a CA.
 COLLECTION, COLLECTION_SINCE = "community.general", (10, 6)
 
 
 @dataclasses.dataclass(frozen=True)
 class Bmc:
-    """address: with a port where it is not that of the protocol. system: which of several systems behind it, empty where there is one."""
+    """address: with a port if it is not the default. system: which of several systems, empty if there is only one."""
 
     address: str = ""
     username: str = ""
@@ -40,9 +40,9 @@ class Bmc:
 
 @dataclasses.dataclass(frozen=True)
 class BootRequest:
-    """What one machine is to do. named: somebody has asked for this machine by its name. logs: whether a boot server's logs can be read.
+    """The request for one machine. named: whether it was requested by name. logs: whether a boot server's logs can be read.
 
-    media: address of an image. shutdown: so many seconds its operating system has to end, before its power is cut.
+    media: address of an image. shutdown: seconds for the shutdown of its operating system before its power is cut.
     """
 
     machine: Machine
@@ -59,14 +59,14 @@ class BootRequest:
 
     @property
     def virtual(self) -> Vm:
-        """What it is to be as a virtual machine. Raises ValueError where it is none."""
+        """Its virtual machine. Raises ValueError if it has none."""
         if self.vm is None:
-            raise ValueError(f"{self.name} is no virtual machine")
+            raise ValueError(f"{self.name} is not a virtual machine")
         return self.vm
 
     @property
     def reached(self) -> str:
-        """What its power is reached by."""
+        """Where its power is controlled: its BMC or hypervisor."""
         return self.vm.on if self.vm else self.bmc.address
 
     @property
@@ -75,7 +75,7 @@ class BootRequest:
 
 
 def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
-    """Of a machine in which `faults` found nothing."""
+    """The request for a machine without `faults`. Raises ValueError otherwise."""
     found, wrong = machines.read([entry], VARIABLE)
     if wrong:
         raise ValueError("; ".join(map(str, wrong)))
@@ -83,7 +83,7 @@ def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
     bmc = Bmc(**{field.name: more["bmc"][field.name] for field in dataclasses.fields(Bmc)})
     keys = ("provider", "boot", "power", "named", "logs", "http", "media")
     virtual_ = vm.read(machine, more["vm"]) if more["provider"] == LIBVIRT else None
-    # ansible-core before 2.19 has made a text of it.
+    # ansible-core before 2.19 converts it to text.
     shutdown = int(more.get("shutdown", 0))
     return BootRequest(
         machine, bmc=bmc, vm=virtual_, shutdown=shutdown, **{key: more[key] for key in keys if key in more}
@@ -91,7 +91,7 @@ def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
 
 
 def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, str]) -> list[Fault]:
-    """All problems of what is requested of all machines, before any of them is spoken to. versions: of collections, empty where one is not there."""
+    """All problems of the requests for all machines, before any machine is changed. versions: of collections, empty if one is not installed."""
     found, wrong = machines.read(list(entries), VARIABLE)
     for machine in found:
         more = machine.more
@@ -108,7 +108,7 @@ def faults(entries: c.Sequence[c.Mapping[str, t.Any]], versions: c.Mapping[str, 
 
 
 def _variables(entry: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Without what a hypervisor has answered."""
+    """The request without the observed state of the hypervisor."""
     return {**entry, "vm": {key: value for key, value in (entry.get("vm") or {}).items() if key != "found"}}
 
 
@@ -120,13 +120,13 @@ def _known(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
     wrong = []
     for key, known in (("provider", PROVIDERS), ("boot", BOOTS), ("power", POWERS)):
         if more[key] not in known:
-            what = f"its {key} {more[key]} is not known" if more[key] else f"it has no {key}"
+            what = f"its {key} {more[key]} is unknown" if more[key] else f"it has no {key}"
             wrong.append(_fault(machine, what, "", f"set {VARIABLE}_{key} to one of {', '.join(known)}"))
     if more["boot"] == MEDIA and not more["media"]:
         wrong.append(
             _fault(
                 machine,
-                "it is to boot from media, and nothing says from which",
+                "boot from media is requested without an image",
                 "",
                 f"set {VARIABLE}_media_url to the address of an image",
             )
@@ -135,7 +135,7 @@ def _known(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
         wrong.append(
             _fault(
                 machine,
-                "IPMI cannot ask for HTTP boot",
+                "IPMI does not support HTTP boot",
                 "",
                 f"set {VARIABLE}_http to false, or {VARIABLE}_provider to {REDFISH}",
             )
@@ -144,7 +144,7 @@ def _known(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
         wrong.append(
             _fault(
                 machine,
-                "IPMI cannot insert media",
+                "IPMI does not support virtual media",
                 "",
                 f"set {VARIABLE}_provider to {REDFISH}, or {VARIABLE}_boot to {NETWORK}",
             )
@@ -160,9 +160,9 @@ def _bmc(machine: Machine, more: c.Mapping[str, t.Any]) -> list[Fault]:
         wrong.append(
             _fault(
                 machine,
-                f"{bmc['address']} is no address of a BMC",
+                f"{bmc['address']} is not the address of a BMC",
                 "",
-                "set hwaccel_bmc_address to a name or an address, with :port if need be",
+                "set hwaccel_bmc_address to a name or an address, with :port if it is not the default",
             )
         )
     missing = [
@@ -197,7 +197,7 @@ def _lacking(version: str) -> list[Fault]:
     since = ".".join(map(str, COLLECTION_SINCE))
     if version and tuple(int(part) for part in version.split(".")[:2]) >= COLLECTION_SINCE:
         return []
-    why = f"version {version} is too old for it, which is {since} or newer" if version else "it is not installed"
+    why = f"version {version} is too old, {since} or newer is required" if version else "it is not installed"
     return [
         Fault(
             f"Redfish needs the collection {COLLECTION}",
@@ -209,7 +209,7 @@ def _lacking(version: str) -> list[Fault]:
 
 
 def _shared(found: c.Sequence[Machine]) -> list[Fault]:
-    """Two machines behind one BMC would each get what is meant for the other."""
+    """Of two machines with the same BMC and system, each would get the requests for the other."""
     owners: dict[tuple[str, str], list[str]] = {}
     for machine in found:
         bmc = machine.more["bmc"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role machine_boot asks: results of its tasks in, plain data out. Pure."""
+"""The functions for tasks of the role machine_boot: results of tasks in, plain data out. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Data = c.Mapping[str, t.Any]
 
 
 def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool = False) -> dict[str, t.Any]:
-    """looked: result of the task that has asked the machine's BMC or hypervisor. nodes: what its cluster has said. booted, ended: what logs have said."""
+    """The plan. looked: response of the machine's BMC or hypervisor. nodes: of its cluster. booted, ended: its progress in the logs."""
     request = asking.read(entry)
     joined = boot_state.joined(entry.get("nodes") or [request.name], nodes)
     result = {
@@ -59,10 +59,10 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
 
 
 def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str, t.Any]:
-    """What teardown does to a machine. One that has a BMC stays as it is."""
+    """The plan of teardown. A machine with a BMC is not changed."""
     request = asking.read(entry)
     if request.provider != asking.LIBVIRT:
-        return {"messages": ["it is no virtual machine, and is left as it is"], "faults": [], "steps": []}
+        return {"messages": ["it is not a virtual machine, and is not changed"], "faults": [], "steps": []}
     found = libvirt.read(request, looked)
     if isinstance(found, Fault):
         return {"messages": [], "faults": [found.as_dict()], "steps": []}
@@ -77,7 +77,7 @@ def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str,
 
 
 def _observed(request: BootRequest, looked: _Data) -> BootState | Fault:
-    """Why, where nothing could be read."""
+    """The observed state, or why it could not be read."""
     if request.provider == asking.LIBVIRT:
         return libvirt.read(request, looked)
     try:
@@ -85,29 +85,29 @@ def _observed(request: BootRequest, looked: _Data) -> BootState | Fault:
             return redfish.read(looked["redfish_facts"], request.bmc.system, looked.get("managers"))
     except redfish.NoSuchSystem as error:
         return boot_state.refused(request.name, request.bmc.address, f"not found: {error}")
-    # ansible-core before 2.19 has made a text of the number.
+    # ansible-core before 2.19 converts the number to text.
     if request.provider == asking.IPMI and str(looked.get("rc", 0)) == "0":
         return ipmi.read(str(looked["stdout"]))
     return boot_state.refused(request.name, request.bmc.address, str(looked.get("msg") or looked.get("stderr") or ""))
 
 
-#: The first line of a log where those after it may be of an earlier boot.
+#: First line of logs whose other lines may belong to an earlier boot.
 _EARLIER = "earlier"
 
 
 def judged(read: c.Sequence[_Data], entry: _Data, awaited: str, nodes: _Data | None = None) -> dict[str, t.Any]:
-    """How far a machine has come. read: results of the task that has read logs, the last of a boot server counts. nodes: what its cluster has said since."""
+    """Progress of a machine. read: results of the task that has read logs; the last of each boot server counts. nodes: of its cluster since the start."""
     request = asking.read(entry)
     logs = {one.get("item", ""): one["stdout_lines"] for one in read if "stdout_lines" in one}
     joined = boot_state.joined(entry.get("nodes") or [request.name], nodes or {}).state == boot_state.YES
     media = request.boot == asking.MEDIA
     found = boot_log.verdict(request.machine, [line for lines in logs.values() for line in lines], joined, media)
-    # What is done goes by lines of the present boot alone: an old report would end an installation that has begun.
+    # Only lines of the present boot lead to actions: an old report would end an installation in progress.
     present = boot_log.verdict(
         request.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media
     )
     doubt = "" if found.stage == present.stage else ", in this boot or an earlier one"
-    # A boot server that has sent a loader sends what comes after it; an address is offered by all of them.
+    # All boot servers offer an address, but the one that has sent a boot loader also sends the rest.
     sending = [
         name for name, lines in logs.items() if boot_log.verdict(request.machine, lines).at_least(boot_log.LOADER)
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that is wrong with machines that are virtual, in their variables and on their hypervisors. Pure."""
+"""Problems of virtual machines, in their variables and on their hypervisors. Pure."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ COLLECTION = "community.libvirt"
 _UNITS = {"memory": "MiB of memory", "vcpus": "virtual CPUs", "disk": "GiB of disk"}
 _PACKAGES = "libvirt-clients (RedHat: libvirt-client), qemu-utils (qemu-img), python3-libvirt, python3-lxml"
 Found = c.Sequence[tuple[Machine, Vm, Hypervisor]]
-#: What is wrong, why, and what to do next.
+#: The problem, its reason, and the next step.
 _Row = tuple[str, str, str]
 
 
 def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
-    """Of all machines at once. version: of the collection, empty where it is not there."""
+    """Problems of all machines. version: of the collection, empty if it is not installed."""
     wrong: list[Fault] = []
     answered: list[tuple[Machine, Vm, Hypervisor]] = []
     for machine in found:
         wrong += _variables(machine, machine.more["vm"])
         desired = vm.read(machine, machine.more["vm"])
         if desired.host and desired.host.lacking:
-            why = "virtual machines are made by it"
+            why = "it creates virtual machines"
             wrong.append(
                 Fault(
                     f"hypervisor {desired.on} lacks {', '.join(desired.host.lacking)}",
@@ -47,7 +47,7 @@ def faults(found: c.Sequence[Machine], version: str) -> list[Fault]:
     if found and not version:
         next_step = "ansible-galaxy collection install -r requirements-metal.yml"
         wrong.append(Fault(f"virtual machines need the collection {COLLECTION}", "", "it is not installed", next_step))
-    # Each machine of a hypervisor finds the same there.
+    # All machines of a hypervisor have the same problems there, which are reported once.
     return list(dict.fromkeys(wrong))
 
 
@@ -63,42 +63,42 @@ def _variables(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
 def _placement(entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
     if not entry["hypervisor"]:
         yield (
-            "nothing says on which hypervisor it is",
+            "it has no hypervisor",
             "",
             "set hwaccel_hypervisor to a host of the group hypervisors",
         )
     elif not entry["known"]:
-        what = f"its hypervisor {entry['hypervisor']} is no host of the group hypervisors"
+        what = f"its hypervisor {entry['hypervisor']} is not a host of the group hypervisors"
         yield what, "", "add it there, or correct hwaccel_hypervisor"
 
 
 def _hardware(machine: Machine, entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
     if not machine.mac:
-        yield "it has no mac", "", "set hwaccel_mac: a virtual machine gets the one that its inventory has"
+        yield "it has no mac", "", "set hwaccel_mac, from which the virtual machine gets its address"
     if not machine.firmware:
         yield "it has no firmware", "", f"set hwaccel_firmware to {machines.BIOS} or {machines.UEFI}"
     if machine.architecture != machines.X86_64:
-        what = f"virtual machines of {machine.architecture} are not made"
+        what = f"virtual machines of {machine.architecture} are not supported"
         yield what, "", f"set hwaccel_architecture to {machines.X86_64}"
     if entry["secure_boot"] and machine.firmware == machines.BIOS:
         step = "set hwaccel_firmware to uefi, or hwaccel_vm_secure_boot to false"
         yield "Secure Boot needs UEFI", "its firmware is bios", step
     if not entry["bridge"]:
-        step = "set hwaccel_vm_bridge to a bridge of its hypervisor that the machine network is on"
+        step = "set hwaccel_vm_bridge to a bridge of its hypervisor on the machine network"
         yield "it has no bridge", "", step
     if machine.more["boot"] == "media" or machine.more["http"]:
-        what = "virtual machines start from the network by PXE, or from their disks"
+        what = "virtual machines support only PXE boot and boot from disk"
         yield what, "", "set machine_boot_boot to network or disk, and machine_boot_http to false"
 
 
 def _source(entry: c.Mapping[str, t.Any]) -> c.Iterator[_Row]:
-    """Of its disk."""
+    """Problems of the location of its disk."""
     if entry["path"] and entry["pool"]:
         what = "its disk is both at a path and in a pool"
         yield what, "", "set one of hwaccel_vm_disk_path and hwaccel_vm_pool"
     elif entry["path"] and not entry["path"].startswith("/"):
-        what = f"the path of its disk {entry['path']} is not from the root"
-        yield what, "", "write hwaccel_vm_disk_path with / at its beginning"
+        what = f"the path of its disk {entry['path']} is not absolute"
+        yield what, "", "set hwaccel_vm_disk_path to an absolute path"
 
 
 def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
@@ -109,7 +109,7 @@ def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
             wrong.append(
                 _fault(
                     machine,
-                    f"its {key} {entry[key]} is no size",
+                    f"its {key} {entry[key]} is not a size",
                     "",
                     f"set hwaccel_vm_{key} to a whole number, {_UNITS[key]}",
                 )
@@ -117,7 +117,7 @@ def _sizes(machine: Machine, entry: c.Mapping[str, t.Any]) -> list[Fault]:
         elif given and given < least and not entry["small"]:
             next_step = f"set hwaccel_vm_{key} to {least} or more, or allow it: -e machine_boot_vm_small={machine.name}"
             wrong.append(
-                _fault(machine, f"{given} {_UNITS[key]} are too little", f"a {machine.role} needs {least}", next_step)
+                _fault(machine, f"{given} {_UNITS[key]} are not enough", f"a {machine.role} needs {least}", next_step)
             )
     return wrong
 
@@ -126,8 +126,8 @@ def not_ours(machine: Machine, desired: Vm, whose: str) -> Fault:
     next_step = "remove or rename that one, or give this machine another name or hypervisor"
     return _fault(
         machine,
-        "there is a virtual machine of this name that is not ours",
-        f"{whose}, and is never touched",
+        "a virtual machine of this name exists that does not belong to this machine",
+        f"{whose}, so it is not changed",
         next_step,
         desired.on,
     )
@@ -144,15 +144,15 @@ def _host(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
         wrong.append(
             _fault(
                 machine,
-                f"{desired.bridge} is no bridge of its hypervisor",
+                f"{desired.bridge} is not a bridge of its hypervisor",
                 why,
-                "make it there, with a port on the machine network",
+                "create it there, with a port on the machine network",
                 desired.on,
             )
         )
     elif mode != "bridge":
         next_step = "set hwaccel_vm_bridge to one that has a port on the machine network"
-        why = f"it is that of libvirt's network {name} ({mode})"
+        why = f"it belongs to libvirt's network {name} ({mode})"
         wrong.append(
             _fault(machine, f"bridge {desired.bridge} is not on the machine network", why, next_step, desired.on)
         )
@@ -167,12 +167,12 @@ def _host(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
         and (has := domain.firmware(host.definition)) != (machine.firmware, desired.secure_boot)
     ):
         is_ = f"{has[0]}{' with Secure Boot' if has[1] else ''}"
-        next_step = "set it as it is, or remove the machine (machine_boot_entry=teardown) and have it made anew"
+        next_step = "set the observed firmware, or remove the machine (machine_boot_entry=teardown) and run again to recreate it"
         wrong.append(
             _fault(
                 machine,
-                f"its firmware is {is_}, which is not changed",
-                "what is installed belongs to it",
+                f"its firmware is {is_}, which cannot be changed",
+                "the installed system depends on it",
                 next_step,
                 desired.on,
             )
@@ -188,13 +188,13 @@ def _disk(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
             else f"its hypervisor has no folder for {desired.path}"
         )
         return [
-            _fault(machine, what, "", "make it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", desired.on)
+            _fault(machine, what, "", "create it there, or correct hwaccel_vm_pool or hwaccel_vm_disk_path", desired.on)
         ]
     if (user := host.users.get(desired.path, machine.name)) != machine.name:
         return [
             _fault(
                 machine,
-                f"its disk {desired.path} is that of {user}",
+                f"its disk {desired.path} belongs to {user}",
                 "",
                 "give each machine a disk of its own (hwaccel_vm_disk_path)",
                 desired.on,
@@ -204,7 +204,7 @@ def _disk(machine: Machine, desired: Vm, host: Hypervisor) -> list[Fault]:
 
 
 def _together(found: Found) -> list[Fault]:
-    """What is enough for each and not for all."""
+    """Resources that are enough for each machine, but not for all together."""
     wrong: list[Fault] = []
     for on in dict.fromkeys(desired.on for _machine, desired, _host in found):
         here = [one for one in found if one[1].on == on]
@@ -224,7 +224,7 @@ def _memory(on: str, here: Found) -> list[Fault]:
     )
     if needed <= free:
         return []
-    next_step = "give it memory, stop other machines there, or spread these over more hypervisors (hwaccel_hypervisor)"
+    next_step = "add memory, stop other machines there, or distribute these over more hypervisors (hwaccel_hypervisor)"
     return [
         Fault(
             f"hypervisor {on} has too little memory for {_names(starting)}",
@@ -236,7 +236,7 @@ def _memory(on: str, here: Found) -> list[Fault]:
 
 
 def _room(on: str, here: Found) -> list[Fault]:
-    """Of disks that are still to be made. Files grow up to their size: all of it is to be there."""
+    """Space for disks that are created. Files grow up to their size, so all of it must be free."""
     wrong = []
     for path in dict.fromkeys(desired.path for _machine, desired, _host in here if desired.path):
         if len(owners := [one for one in here if one[1].path == path]) > 1:
@@ -257,11 +257,11 @@ def _room(on: str, here: Found) -> list[Fault]:
         )
         if needed > free:
             what, why = (
-                f"hypervisor {on} has too little room in {place} for the disks of {_names(there)}",
+                f"hypervisor {on} has too little space in {place} for the disks of {_names(there)}",
                 f"they need {needed} GiB, and {free} GiB are free",
             )
             wrong.append(
-                Fault(what, "", why, "make room there, or put disks elsewhere (hwaccel_vm_pool, hwaccel_vm_disk_path)")
+                Fault(what, "", why, "free space there, or move disks (hwaccel_vm_pool, hwaccel_vm_disk_path)")
             )
     return wrong
 

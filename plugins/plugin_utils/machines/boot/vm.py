@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wanted of a machine that is virtual. Pure."""
+"""The desired virtual machine. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMAGES = "/var/lib/libvirt/images"
 
 @dataclasses.dataclass(frozen=True)
 class Vm:
-    """on: the inventory host that is its hypervisor. memory: MiB. disk: GiB, in a pool or at a path. host: what the hypervisor has said, if it was asked."""
+    """on: the inventory host that is its hypervisor. memory: MiB. disk: GiB, in a pool or at a path. host: observed hypervisor, if it was observed."""
 
     on: str
     memory: int
@@ -37,18 +37,18 @@ class Vm:
 
 
 def minima(machine: Machine) -> dict[str, int]:
-    """Roles of one's own are taken for workers."""
+    """Custom roles count as workers."""
     return dict(zip(SIZES, MINIMA.get(machine.role, MINIMA[machines.WORKER]), strict=True))
 
 
 def size(given: t.Any) -> int | None:
-    """0 where it is not set, None where it is no size."""
+    """0 if it is not set, None if it is not a size."""
     text = str(given if given is not None else "").strip()
     return int(text) if text.isdigit() else None if text else 0
 
 
 def read(machine: Machine, entry: c.Mapping[str, t.Any]) -> Vm:
-    """A size that is not set, or is none, is the least that its role can do with."""
+    """Sizes that are not set or not valid become the minimum of the role."""
     sizes = {key: size(entry[key]) or least for key, least in minima(machine).items()}
     path = entry["path"] or ("" if entry["pool"] else f"{IMAGES}/{machine.name}.qcow2")
     found = hypervisor.read(entry["found"]) if entry.get("found") else None

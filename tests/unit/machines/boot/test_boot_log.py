@@ -47,29 +47,29 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
 @pytest.mark.parametrize(
     ("lines", "stage", "text"),
     [
-        ([], "nothing", "no DHCP request of 52:54:00:77:00:21 was seen"),
-        (REQUEST, "asked", "were seen, and not answered"),
+        ([], "nothing", "no DHCP request of 52:54:00:77:00:21 was logged"),
+        (REQUEST, "asked", "were logged, but not answered"),
         (
             [dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 no address available")],
             "asked",
             "its DHCP request was not answered: no address available",
         ),
         ([dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 ignored")], "asked", "was not answered: ignored"),
-        (OFFER, "address", "it has the address 10.77.0.1, and its boot file was not fetched"),
+        (OFFER, "address", "it has the address 10.77.0.1, but has not downloaded its boot file"),
         (
             [*OFFER, tftp("file /srv/tftp/shimx64.efi not found for 10.77.0.1")],
             "address",
-            "the boot file /srv/tftp/shimx64.efi is not there",
+            "the boot file /srv/tftp/shimx64.efi does not exist",
         ),
         (
             [*OFFER, tftp("failed sending /srv/tftp/shimx64.efi to 10.77.0.1")],
             "address",
-            "the boot file /srv/tftp/shimx64.efi was not sent to its end",
+            "the boot file /srv/tftp/shimx64.efi was not sent completely",
         ),
         ([*OFFER, http("/efi/grub.efi", 404)], "address", "the boot file /efi/grub.efi was refused with status 404"),
-        (LOADER, "loader", "the boot file is fetched (/srv/tftp/shimx64.efi), and no kernel"),
+        (LOADER, "loader", "it has downloaded its boot file (/srv/tftp/shimx64.efi), but no kernel"),
         ([*LOADER, http("/images/kernel", 404)], "loader", "the kernel /images/kernel was refused with status 404"),
-        (KERNEL, "kernel", "the kernel is fetched (/srv/tftp/images/rhcos-live-kernel.x86_64), and nothing after it"),
+        (KERNEL, "kernel", "it has downloaded its kernel (/srv/tftp/images/rhcos-live-kernel.x86_64), but nothing after it"),
         (
             [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img", 404)],
             "kernel",
@@ -79,14 +79,14 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
         (
             [*KERNEL, tftp("file /srv/tftp/images/main not found for 10.77.0.1")],
             "kernel",
-            "the file /srv/tftp/images/main is not there",
+            "the file /srv/tftp/images/main does not exist",
         ),
         (
             [*KERNEL, http("/ignition/worker.ign", 403)],
             "kernel",
             "the ignition file /ignition/worker.ign was refused with status 403",
         ),
-        (IGNITION, "ignition", "ignition is fetched (/ignition/worker.ign), and it has not reported yet"),
+        (IGNITION, "ignition", "it has downloaded its ignition file (/ignition/worker.ign), but has not reported yet"),
         ([*IGNITION, http("/report/worker-1?state=up")], "reported", "reported in"),
     ],
 )
@@ -106,24 +106,24 @@ def test_lines_of_others_say_nothing_of_a_machine() -> None:
 
 def test_what_was_refused_and_given_later_is_no_fault() -> None:
     assert boot_log.verdict(MACHINE, [*OFFER, http("/images/kernel", 503), http("/images/kernel")]).text.startswith(
-        "the kernel is fetched"
+        "it has downloaded its kernel"
     )
     missing = tftp("file /srv/tftp/other.efi not found for 10.77.0.1")
-    assert boot_log.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("the boot file is fetched")
-    assert boot_log.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi is not there"
+    assert boot_log.verdict(MACHINE, [*OFFER, missing, LOADER[-1]]).text.startswith("it has downloaded its boot file")
+    assert boot_log.verdict(MACHINE, [*LOADER, missing]).text == "the boot file /srv/tftp/other.efi does not exist"
 
 
 def test_a_file_that_was_refused_before_the_kernel_or_given_since_is_no_fault() -> None:
     initramfs = "/images/rhcos-live-initramfs.x86_64.img"
     assert boot_log.verdict(MACHINE, [*KERNEL, http(initramfs, 503), http(initramfs)]).text.startswith(
-        "the kernel is fetched"
+        "it has downloaded its kernel"
     )
     assert boot_log.verdict(MACHINE, [*LOADER, http(initramfs, 404), http("/images/kernel")]).text.startswith(
-        "the kernel is fetched"
+        "it has downloaded its kernel"
     )
     # The web log is read behind that of TFTP, and says nothing of which was first.
-    assert boot_log.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("the kernel is fetched")
-    assert boot_log.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("ignition is fetched")
+    assert boot_log.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("it has downloaded its kernel")
+    assert boot_log.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("it has downloaded its ignition file")
 
 
 def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
@@ -131,7 +131,7 @@ def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:
         tftp("file /srv/tftp/pxelinux.cfg/0A4D0001 not found for 10.77.0.1"),
         tftp("file /srv/tftp/grub/x86_64-efi/command.lst not found for 10.77.0.1"),
     ]
-    assert boot_log.verdict(MACHINE, [*LOADER, *tried]).text.startswith("the boot file is fetched")
+    assert boot_log.verdict(MACHINE, [*LOADER, *tried]).text.startswith("it has downloaded its boot file")
 
 
 def test_a_mac_in_capitals_is_the_same() -> None:
@@ -149,7 +149,7 @@ def test_who_has_joined_its_cluster_has_reported() -> None:
 
 def test_who_starts_from_media_fetches_nothing_that_would_tell_more() -> None:
     assert boot_log.verdict(MACHINE, OFFER, media=True).text == "it runs from its media"
-    assert "its BMC has to be able to fetch" in boot_log.verdict(MACHINE, [], media=True).next_step
+    assert "its BMC must be able to download" in boot_log.verdict(MACHINE, [], media=True).next_step
     assert boot_log.verdict(MACHINE, REQUEST, media=True).text == boot_log.verdict(MACHINE, REQUEST).text
     assert boot_log.verdict(MACHINE, IGNITION, media=True).stage == "ignition"
 

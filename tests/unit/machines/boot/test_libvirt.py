@@ -129,37 +129,37 @@ def texts(made: dict[str, t.Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"hypervisor": ""}, "nothing says on which hypervisor it is. Next: set hwaccel_hypervisor"),
-        ({"known": False}, "its hypervisor hyper is no host of the group hypervisors"),
+        ({"hypervisor": ""}, "it has no hypervisor. Next: set hwaccel_hypervisor"),
+        ({"known": False}, "its hypervisor hyper is not a host of the group hypervisors"),
         ({"mac": ""}, "it has no mac. Next: set hwaccel_mac"),
         ({"firmware": ""}, "it has no firmware. Next: set hwaccel_firmware"),
-        ({"architecture": "aarch64"}, "virtual machines of aarch64 are not made"),
+        ({"architecture": "aarch64"}, "virtual machines of aarch64 are not supported"),
         ({"secure_boot": True}, "Secure Boot needs UEFI"),
         ({"bridge": ""}, "it has no bridge. Next: set hwaccel_vm_bridge"),
         ({"path": "/a", "pool": "b"}, "its disk is both at a path and in a pool"),
-        ({"path": "a.qcow2"}, "the path of its disk a.qcow2 is not from the root"),
-        ({"boot": "media", "media": "http://a/b.iso"}, "virtual machines start from the network by PXE"),
-        ({"http": True}, "virtual machines start from the network by PXE"),
+        ({"path": "a.qcow2"}, "the path of its disk a.qcow2 is not absolute"),
+        ({"boot": "media", "media": "http://a/b.iso"}, "virtual machines support only PXE boot"),
+        ({"http": True}, "virtual machines support only PXE boot"),
         (
             {"memory": "lots"},
-            "its memory lots is no size. Next: set hwaccel_vm_memory to a whole number, MiB of memory",
+            "its memory lots is not a size. Next: set hwaccel_vm_memory to a whole number, MiB of memory",
         ),
         (
             {"memory": 16383},
-            "16383 MiB of memory are too little: a master needs 16384. Next: set hwaccel_vm_memory to 16384 or more, or",
+            "16383 MiB of memory are not enough: a master needs 16384. Next: set hwaccel_vm_memory to 16384 or more, or",
         ),
-        ({"vcpus": "3"}, "3 virtual CPUs are too little: a master needs 4"),
-        ({"disk": 99}, "99 GiB of disk are too little: a master needs 100"),
+        ({"vcpus": "3"}, "3 virtual CPUs are not enough: a master needs 4"),
+        ({"disk": 99}, "99 GiB of disk are not enough: a master needs 100"),
         ({"found": answer(lacking="virsh\npython3-lxml")}, "hypervisor hyper lacks virsh, python3-lxml"),
         (
             {"found": answer(), "bridge": "eth0"},
-            "eth0 is no bridge of its hypervisor (hyper): its bridges are br0, virbr0, virbr1",
+            "eth0 is not a bridge of its hypervisor (hyper): its bridges are br0, virbr0, virbr1",
         ),
         (
             {"found": answer(), "bridge": "virbr0"},
-            "bridge virbr0 is not on the machine network (hyper): it is that of libvirt's network default (nat)",
+            "bridge virbr0 is not on the machine network (hyper): it belongs to libvirt's network default (nat)",
         ),
-        ({"found": answer(), "bridge": "virbr1"}, "it is that of libvirt's network closed (isolated)"),
+        ({"found": answer(), "bridge": "virbr1"}, "it belongs to libvirt's network closed (isolated)"),
         ({"found": answer(efi=False), "firmware": "uefi"}, "its hypervisor has no UEFI (hyper)"),
         (
             {"found": answer(secure=False), "firmware": "uefi", "secure_boot": True},
@@ -167,16 +167,16 @@ def texts(made: dict[str, t.Any]) -> list[str]:
         ),
         (
             {"found": answer("<domain><name>master-0</name></domain>")},
-            "there is a virtual machine of this name that is not ours (hyper): somebody else has made it, and is never touched",
+            "a virtual machine of this name exists that does not belong to this machine (hyper): this collection has not created it, so it is not changed",
         ),
         (
             {"found": answer(defined(cluster="other"))},
-            "that is not ours (hyper): it is of cluster other, and is never touched",
+            "that does not belong to this machine (hyper): it belongs to cluster other, so it is not changed",
         ),
-        ({"found": answer(defined(firmware="uefi"))}, "its firmware is uefi, which is not changed"),
+        ({"found": answer(defined(firmware="uefi"))}, "its firmware is uefi, which cannot be changed"),
         (
             {"found": answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb server")},
-            "its disk /var/lib/libvirt/images/master-0.qcow2 is that of web",
+            "its disk /var/lib/libvirt/images/master-0.qcow2 belongs to web",
         ),
         (
             {"found": {**answer(), "stdout": answer()["stdout"].replace("/dev/vda1", "")}, "pool": "fast"},
@@ -188,7 +188,7 @@ def texts(made: dict[str, t.Any]) -> list[str]:
         ),
         (
             {"found": answer(room=99)},
-            "too little room in /var/lib/libvirt for the disks of master-0: they need 100 GiB, and 99 GiB are free",
+            "too little space in /var/lib/libvirt for the disks of master-0: they need 100 GiB, and 99 GiB are free",
         ),
     ],
 )
@@ -226,7 +226,7 @@ def test_faults_of_machines_of_one_hypervisor_are_told_together() -> None:
     ]
     assert [fault.partition(" has ")[2].partition(". Next")[0] for fault in told(*others)] == [
         "too little memory for master-0, master-1, master-2: they need 49152 MiB, and 40000 MiB are free",
-        "too little room in /var/lib/libvirt for the disks of master-0, master-1, master-2: they need 300 GiB, and 250 GiB are free",
+        "too little space in /var/lib/libvirt for the disks of master-0, master-1, master-2: they need 300 GiB, and 250 GiB are free",
     ]
     same = [
         entry(
@@ -248,10 +248,10 @@ def test_what_a_hypervisor_has_against_a_machine_is_told_with_what_its_variables
         entry(memory=512, bridge="br7", disk="big", found=answer(users="/var/lib/libvirt/images/master-0.qcow2\tweb"))
     )
     expected = (
-        "512 MiB of memory are too little",
-        "its disk big is no size",
-        "br7 is no bridge",
-        "master-0.qcow2 is that of web",
+        "512 MiB of memory are not enough",
+        "its disk big is not a size",
+        "br7 is not a bridge",
+        "master-0.qcow2 belongs to web",
     )
     assert len(found) == len(expected) and all(part in fault for part, fault in zip(expected, found, strict=True)), (
         found
@@ -305,15 +305,15 @@ def test_a_definition_has_what_is_wanted(changed: dict[str, t.Any], kind: str, c
 def test_a_disk_that_is_there_is_taken_and_not_made() -> None:
     made = planned(answer(disk=100, written=1))
     assert "create" not in made["steps"][0]["give"]
-    assert "is there already, and is taken as it is" in made["messages"][0]
+    assert "exists already and is used unchanged" in made["messages"][0]
 
 
 @pytest.mark.parametrize(
     ("written", "started", "told"),
     [
         ("0", True, "it starts from the network once"),
-        ("512", False, "something is on its disk"),
-        ("unknown", False, "is on its disk is not known"),
+        ("512", False, "its disk is not empty"),
+        ("unknown", False, "it is unknown whether its disk is empty"),
     ],
 )
 def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, told: str) -> None:
@@ -325,7 +325,7 @@ def test_a_volume_that_is_no_file_is_found_again(written: str, started: bool, to
     assert told in made["messages"][0]
     # Its room is taken already.
     full = LOGICAL.replace("500000000000", "0")
-    assert "too little room in pool fast" in str(
+    assert "too little space in pool fast" in str(
         request.faults([entry(pool="fast", found=answer(pool=full))], VERSIONS)
     )
     assert (
@@ -388,7 +388,7 @@ def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() 
     running = answer(added, "running", disk=100, written=1, autostart="disable")
     made = planned(running, memory=32768, vcpus=8, bridge="br1")
     assert texts(made) == [
-        "change its definition: memory 16384 to 32768 MiB, virtual CPUs 4 to 8, bridge br0 to br1, it is not started with its hypervisor, from its next start",
+        "change its definition: memory 16384 to 32768 MiB, virtual CPUs 4 to 8, bridge br0 to br1, it does not start with its hypervisor, effective at its next start",
     ]
     (give,) = [step["give"] for step in made["steps"]]
     assert set(give) == {"xml"}
@@ -400,9 +400,9 @@ def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() 
 
 def test_a_disk_is_never_made_anew_nor_smaller() -> None:
     made = planned(answer(defined(), "running", disk=100, written=1), disk=200)
-    assert (made["steps"], made["messages"][0]) == ([], "its disk has 100 GiB, and not 200: disks are left as they are")
+    assert (made["steps"], made["messages"][0]) == ([], "its disk has 100 GiB instead of 200: disks are not changed")
     made = planned(answer(defined(), "running", disk=0), path="/srv/other.qcow2")
-    assert made["steps"] == [] and "and not /srv/other.qcow2: disks are left as they are" in made["messages"][0]
+    assert made["steps"] == [] and "instead of /srv/other.qcow2: disks are not changed" in made["messages"][0]
 
 
 def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named() -> None:
@@ -412,12 +412,12 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
     # Logs of the network tell nothing of a start from the disk.
     assert (planned(empty)["started"], made["started"], planned(full, named=True)["started"]) == (True, False, True)
     assert texts(made) == ["power on: it is off"]
-    assert "something is on its disk: it starts from that" in made["messages"][0]
+    assert "its disk is not empty: it starts from its disk" in made["messages"][0]
     assert "-e machine_boot_named=master-0" in made["messages"][0]
 
     named = planned(full, named=True)
     assert texts(named) == [
-        "start from the network once: it is to start from the network, and had the disk",
+        "start from the network once: network is requested, before it was disk",
         "power on: it is off",
     ]
     once = named["steps"][0]["give"]["xml"]
@@ -426,7 +426,7 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
     (back,) = planned(answer(once, "running", disk=100, written=7))["back"]
     assert not domain.begins_by_network(back["give"]["xml"]) and "<on_reboot>restart</on_reboot>" in back["give"]["xml"]
     assert texts(planned(answer(once, "shut off", disk=100, written=7))) == [
-        "start from its disk: it is to start from the disk, and had the network",
+        "start from its disk: disk is requested, before it was network",
         "power on: it is off",
     ]
     assert planned(answer(defined(), "running", disk=100, written=7))["back"] == []
@@ -480,7 +480,7 @@ def test_a_machine_that_may_run_a_node_keeps_its_power_and_one_that_is_paused_is
         (answer(lacking="virsh"), "its hypervisor lacks virsh (hyper)"),
         (
             answer("<domain><name>master-0</name></domain>"),
-            "there is a virtual machine of this name that is not ours (hyper)",
+            "a virtual machine of this name exists that does not belong to this machine (hyper)",
         ),
     ],
 )
@@ -500,8 +500,8 @@ def test_teardown_removes_the_machine_and_its_disk_only_where_that_is_asked_for(
     running = answer(defined(), "running", disk=100)
     made = removed(running)
     assert texts(made) == [
-        "power off: it is to be removed",
-        "remove the virtual machine: its disk /var/lib/libvirt/images/master-0.qcow2 is left",
+        "power off: it has to be off for its removal",
+        "remove the virtual machine: its disk /var/lib/libvirt/images/master-0.qcow2 is kept",
     ]
     assert made["steps"][1]["give"] == {"undefine": True, "disk": ""}
     assert removed(running, disks=True)["steps"][1]["give"] == {
@@ -510,7 +510,7 @@ def test_teardown_removes_the_machine_and_its_disk_only_where_that_is_asked_for(
     }
     assert texts(removed(answer(defined(), "shut off", disk=100)))[0].startswith("remove the virtual machine")
     assert removed(answer(disk=100)) == {
-        "messages": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is left"],
+        "messages": ["its hypervisor does not have it; its disk /var/lib/libvirt/images/master-0.qcow2 is kept"],
         "faults": [],
         "steps": [],
     }
@@ -521,7 +521,7 @@ def test_teardown_leaves_nodes_until_they_are_named_and_machines_with_bmcs() -> 
         looked = answer(defined(), state, disk=100)
         assert "it runs a node of cluster ocp" in removed(looked, THERE)["faults"][0]["text"]
         assert (
-            "whether it runs a node is not known"
+            "it is unknown whether it runs a node"
             in removed(looked, {"known": False, "why": "no answer"})["faults"][0]["text"]
         )
         assert removed(looked, THERE, named=True)["steps"]

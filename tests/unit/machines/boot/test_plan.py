@@ -78,25 +78,25 @@ def commands(steps: list[dict[str, t.Any]]) -> list[str]:
     [
         (
             {"provider": "wakeonlan"},
-            "its provider wakeonlan is not known. Next: set machine_boot_provider to one of redfish, ipmi, libvirt",
+            "its provider wakeonlan is unknown. Next: set machine_boot_provider to one of redfish, ipmi, libvirt",
         ),
         ({"provider": ""}, "it has no provider"),
         (
             {"boot": "floppy"},
-            "its boot floppy is not known. Next: set machine_boot_boot to one of network, disk, media",
+            "its boot floppy is unknown. Next: set machine_boot_boot to one of network, disk, media",
         ),
-        ({"power": "reboot"}, "its power reboot is not known. Next: set machine_boot_power to one of on, off, cycle"),
+        ({"power": "reboot"}, "its power reboot is unknown. Next: set machine_boot_power to one of on, off, cycle"),
         ({"bmc": {**BMC, "address": ""}}, "the address of its BMC is missing. Next: set hwaccel_bmc_address"),
-        ({"bmc": {**BMC, "address": "https://bmc/"}}, "https://bmc/ is no address of a BMC"),
-        ({"bmc": {**BMC, "address": "bmc:port"}}, "bmc:port is no address of a BMC"),
+        ({"bmc": {**BMC, "address": "https://bmc/"}}, "https://bmc/ is not the address of a BMC"),
+        ({"bmc": {**BMC, "address": "bmc:port"}}, "bmc:port is not the address of a BMC"),
         (
             {"bmc": {**BMC, "has_password": False}},
             "credentials of its BMC are missing. Next: set hwaccel_bmc_password, the password",
         ),
         ({"bmc": {**BMC, "username": "", "has_password": False}}, "set hwaccel_bmc_username and hwaccel_bmc_password"),
-        ({"boot": "media"}, "nothing says from which"),
-        ({"provider": "ipmi", "http": True}, "IPMI cannot ask for HTTP boot"),
-        ({"provider": "ipmi", "boot": "media", "media": "http://a/b.iso"}, "IPMI cannot insert media"),
+        ({"boot": "media"}, "boot from media is requested without an image"),
+        ({"provider": "ipmi", "http": True}, "IPMI does not support HTTP boot"),
+        ({"provider": "ipmi", "boot": "media", "media": "http://a/b.iso"}, "IPMI does not support virtual media"),
     ],
 )
 def test_what_is_wrong_with_a_machine_is_told_with_the_next_step(changed: dict[str, t.Any], expected: str) -> None:
@@ -176,7 +176,7 @@ def test_media_are_inserted_where_the_bmc_has_them_before_the_machine_starts_fro
     assert commands(made["steps"]) == ["VirtualMediaInsert", "SetOneTimeBoot Cd", "PowerOn"]
     give = made["steps"][0]["give"]
     assert (give["virtual_media"]["image_url"], give["category"], give["resource_id"]) == (ISO, category, holder)
-    assert made["steps"][0]["text"] == f"insert {ISO}: it is to start from it"
+    assert made["steps"][0]["text"] == f"insert {ISO}: the machine starts from it"
 
 
 def test_media_that_are_inserted_already_are_not_inserted_again() -> None:
@@ -193,7 +193,7 @@ def test_a_bmc_without_media_is_a_fault_and_nothing_is_done() -> None:
     made = planned(redfish("Off"), **MEDIA)
     assert made["steps"] == []
     assert (
-        "its BMC has no virtual media (10.9.0.11:8443): neither its system nor its managers offer any. Next:"
+        "its BMC has no virtual media (10.9.0.11:8443): neither its system nor its managers have any. Next:"
         in made["faults"][0]["text"]
     )
 
@@ -236,8 +236,8 @@ def test_an_operating_system_is_asked_to_end_before_its_power_is_cut() -> None:
         ("off", 0, True),
     ]
     assert [step["text"] for step in made["steps"]] == [
-        "shut down: it is to be off, and has 90 s for it",
-        "power off: only where it still runs after 90 s",
+        "shut down: off is requested, within 90 s",
+        "power off: only if it is still on after 90 s",
     ]
     assert commands(planned(redfish("On"), power="cycle", shutdown=90)["steps"])[-1] == "PowerForceRestart"
     by_ipmi = planned(ipmi("on"), provider="ipmi", power="off", shutdown=90)
@@ -254,7 +254,7 @@ def test_a_device_that_the_bmc_does_not_offer_is_a_fault_and_nothing_is_done() -
     made = planned(redfish("Off", allowed=["Pxe", "Hdd"]), http=True)
     assert made["steps"] == []
     assert (
-        "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it offers Pxe, Hdd. Next:" in made["faults"][0]["text"]
+        "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it supports Pxe, Hdd. Next:" in made["faults"][0]["text"]
     )
 
 
@@ -268,7 +268,7 @@ def test_a_machine_that_runs_keeps_running(nodes: dict[str, t.Any]) -> None:
     ("nodes", "why"),
     [
         (THERE, "it runs a node of cluster ocp"),
-        (NOBODY_KNOWS, "whether it runs a node is not known (10.9.0.11:8443): the API server of ocp"),
+        (NOBODY_KNOWS, "it is unknown whether it runs a node (10.9.0.11:8443): the API server of ocp"),
     ],
 )
 @pytest.mark.parametrize("power", ["off", "cycle"])
@@ -342,8 +342,8 @@ def test_a_power_state_between_states_is_a_fault(power: str) -> None:
         ),
         ("Failed GET request to 'https://b/': 'The read operation timed out'", "does not answer in time"),
         ("URL Error on GET request to 'https://b/': '[Errno 111] Connection refused'", "cannot be reached"),
-        ("HTTP Error 500 on GET request to 'https://b/'", "fails by itself"),
-        ("something else", "its BMC says no"),
+        ("HTTP Error 500 on GET request to 'https://b/'", "has an internal error"),
+        ("something else", "its BMC refuses the request"),
     ],
 )
 def test_why_a_bmc_says_no_is_told_apart(message: str, what: str) -> None:

@@ -87,7 +87,7 @@ def test_what_may_be_over_in_a_moment_is_repeated_and_a_power_cycle_is_not() -> 
 
 def test_a_power_state_that_does_not_come_is_told_with_what_it_is() -> None:
     host = Host(redfish("Off", "Pxe", "Once"), {}, redfish("Off"))
-    with pytest.raises(power.Refused, match=r'has taken the step "power on" .*, and its power is still off. Next: '):
+    with pytest.raises(power.Refused, match=r'has accepted the step "power on" .*, but its power is still off. Next: '):
         ensured(host, sessions=False)
 
 

@@ -188,7 +188,7 @@ def test_a_machine_that_joins_between_the_first_question_and_its_turn_keeps_its_
 
 
 def test_a_cluster_that_does_not_answer_any_more_says_nothing_of_its_nodes(found: dict[str, Boot]) -> None:
-    assert "whether it runs a node is not known" in found["of-no-answer"].outcome["text"]
+    assert "it is unknown whether it runs a node" in found["of-no-answer"].outcome["text"]
     assert found["of-no-answer"].told == []
 
 
@@ -218,7 +218,7 @@ def test_a_boot_server_that_is_gone_costs_the_machine_its_verdict_before_it_is_t
 
 def test_a_host_that_asks_the_cluster_and_is_gone_says_nothing_of_its_nodes(found: dict[str, Boot]) -> None:
     one = found["of-a-lost-host"]
-    assert "whether it runs a node is not known" in one.outcome["text"], one.output
+    assert "it is unknown whether it runs a node" in one.outcome["text"], one.output
     assert one.told == []
 
 
@@ -232,7 +232,7 @@ def test_a_machine_whose_time_is_over_when_it_is_first_looked_at_has_a_verdict(f
     """All of a batch wait while the cluster of one of them is asked, for longer than their time is."""
     one = found["in-no-time"]
     assert one.told[-1:] == ["power on"], one.output
-    assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was seen. Next: " in one.outcome["text"], (
+    assert "machine in-no-time: no DHCP request of 52:54:00:77:00:21 was logged. Next: " in one.outcome["text"], (
         one.output
     )
 
