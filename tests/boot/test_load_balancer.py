@@ -164,7 +164,7 @@ def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
     ]
     unreached = [*services, {"name": "named", "port": 7002, "members": [{"name": "m", "address": "master-0"}]}]
     before = unchanged(balanced)
-    assert "'master-0' is no IP address" in balanced.refused(load_balancer_services=unreached)
+    assert "'master-0' is not an IP address" in balanced.refused(load_balancer_services=unreached)
     balanced.machine.write(f"{FOLDER}/haproxy/99-mine.cfg", "bogus\n")
     try:
         told = balanced.refused(
@@ -173,11 +173,11 @@ def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
     finally:
         balanced.machine.sh(f"rm {FOLDER}/haproxy/99-mine.cfg")
     for fault in (
-        "its port 22 is taken by sshd",
-        "its port 6443 is that of service twice as well",
+        "its port 22 is in use by sshd",
+        "its port 6443 is also that of service twice",
         "no machine has the role storage",
         "2000000 connections need",
-        "statistics at 0.0.0.0 would be readable by everybody",
+        "statistics at 0.0.0.0 would be readable without authentication",
         "99-mine.cfg): HAProxy would read it",
     ):
         assert fault in told
@@ -217,7 +217,7 @@ def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_rel
     assert balanced.killed(lambda: "maxconn 400\n" in balanced.machine.read(CONFIG), load_balancer_maxconn=400)
     assert balanced.worker() == worker
     run = balanced.done(load_balancer_maxconn=400)
-    assert "haproxy is reloaded: its configuration is another one than it has read" in run.stdout
+    assert "haproxy is reloaded: its configuration differs from the loaded one" in run.stdout
     assert "Maxconn: 400\n" in balanced.told("show info")
 
 

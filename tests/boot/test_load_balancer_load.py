@@ -47,7 +47,7 @@ def bootstrap_goes_and_comes(balanced: Balanced) -> None:
     """By the role itself, as the cluster says how far it is."""
     balanced.api.status = "complete"
     told = balanced.done().stdout
-    assert "ocp-load: bootstrap-0 is drained before it is taken out" in told
+    assert "ocp-load: bootstrap-0 is drained before it is removed" in told
     assert balanced.servers("ocp-load") == MASTERS
     balanced.api.status = "progressing"
     balanced.done()

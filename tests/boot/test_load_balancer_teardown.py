@@ -35,7 +35,7 @@ def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back_
     theirs = machine.read("/etc/haproxy/haproxy.cfg") + FOREIGN
     machine.write("/etc/haproxy/haproxy.cfg", theirs)
     machine.sh("systemctl restart haproxy")
-    assert "HAProxy serves with a configuration of somebody else's" in balanced.refused()
+    assert "HAProxy serves with an existing configuration" in balanced.refused()
     balanced.done(load_balancer_replace=True)
     assert machine.sh("ss -Hlnt 'sport = :7443'") == ""
     # Between this and the restart of its service nothing on disk but the record tells of it.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role was given: clusters, machines and services become services with members."""
+"""Clusters, machines and services of the role's variables as services with members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Given = c.Mapping[str, t.Any]
 
 @dataclasses.dataclass(frozen=True)
 class DesiredServices:
-    """messages: what was decided on bootstrap machines, in sentences."""
+    """messages: decisions on bootstrap machines, in sentences."""
 
     services: tuple[Service, ...]
     faults: tuple[Fault, ...]
@@ -35,7 +35,7 @@ class DesiredServices:
 
 
 def desired(settings: Given, present: str) -> DesiredServices:
-    """All services, of clusters' profiles and of their own, with every fault in what was given. present: the configuration that is in place."""
+    """All services of profiles and of load_balancer_services, with all problems. present: the existing configuration."""
     faults: list[Fault] = []
     reader = Reader(faults)
     messages: list[str] = []
@@ -60,7 +60,7 @@ def desired(settings: Given, present: str) -> DesiredServices:
         if service.get("cluster") and service["cluster"] not in names:
             reader.fault(
                 f"service {service.get('name', '')}",
-                f"its cluster {service['cluster']} is not there",
+                f"its cluster {service['cluster']} does not exist",
                 f"name one of {', '.join(names) or 'none'}",
             )
         given.append((dict(service), serving.get(service.get("cluster", ""), [])))
@@ -68,7 +68,7 @@ def desired(settings: Given, present: str) -> DesiredServices:
         if machine.cluster not in names:
             reader.fault(
                 f"machine {machine.name}",
-                f"its cluster {machine.cluster or '(none)'} is not there",
+                f"its cluster {machine.cluster or '(none)'} does not exist",
                 f"name one of {', '.join(names) or 'none'}",
             )
     read = [
@@ -84,23 +84,23 @@ def desired(settings: Given, present: str) -> DesiredServices:
 
 
 def _serving(cluster: Given, known: c.Sequence[Machine], present: str, messages: list[str]) -> list[Machine]:
-    """Machines of a cluster that can be members: those for its bootstrap only as long as that is not complete."""
+    """Machines of a cluster that can be members. Bootstrap machines are members only until bootstrap is complete."""
     own = [machine for machine in known if machine.cluster == cluster.get("name")]
     bootstrap = [machine.name for machine in own if machine.role == BOOTSTRAP]
     if not bootstrap:
         return own
     complete = cluster.get("bootstrap_complete")
     named = f"cluster {cluster.get('name', '')}: {', '.join(bootstrap)}"
-    # What was taken out stays out while the cluster is silent.
+    # A removed bootstrap machine is not added again while the cluster does not answer.
     members = _members(cluster, present)
     was_out = bool(members) and not members & set(bootstrap)
     if complete or (complete is None and was_out):
         messages.append(
-            f"{named} is no member, as {'bootstrap is complete' if complete else 'it was none before and nobody could be asked'}"
+            f"{named} is not a member, as {'bootstrap is complete' if complete else 'it was none before and the cluster does not answer'}"
         )
         return [machine for machine in own if machine.role != BOOTSTRAP]
     why = (
-        "nobody could be asked whether bootstrap is complete: health checks decide"
+        "it is unknown whether bootstrap is complete: health checks decide"
         if complete is None
         else "bootstrap is not complete"
     )
@@ -109,7 +109,7 @@ def _serving(cluster: Given, known: c.Sequence[Machine], present: str, messages:
 
 
 def _members(cluster: Given, present: str) -> set[str]:
-    """Of the backends of its profile in a configuration."""
+    """Members of the backends of its profile in a configuration."""
     backends = {
         f"backend {cluster.get('name', '')}-{service['name']}"
         for service in profiles.PROFILES.get(cluster.get("profile") or "", ())
@@ -133,8 +133,8 @@ def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[
     if profile not in profiles.PROFILES:
         reader.fault(
             where,
-            f"there is no profile {profile!r}",
-            f"take {', '.join(sorted(profiles.PROFILES))}, or none and give services of your own",
+            f"its profile {profile!r} is unknown",
+            f"use {', '.join(sorted(profiles.PROFILES))}, or none with custom services",
         )
         return []
     roles = {machine.role for machine in serving}
@@ -153,7 +153,7 @@ def _machine_network(cluster: Given, reader: Reader) -> list[str]:
     networks = cluster.get("machine_network") or []
     networks = [networks] if isinstance(networks, str) else list(networks)
     if not networks:
-        why = "port 22623 gives the cluster's secrets to whoever asks, and its machine network is not known"
+        why = "port 22623 serves the cluster's secrets without authentication, and its machine network is unknown"
         reader.fault(
             f"cluster {cluster.get('name', '')}", why, "set hwaccel_machine_network of the cluster, such as 10.0.0.0/24"
         )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HAProxy's configuration: the model of its templates, and the mark by which a running process is recognized."""
+"""HAProxy's configuration: the model of its templates, and the mark that identifies the configuration of a running process."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     Service,
 )
 
-#: A configuration's description begins with it, and a running process shows the description: so it is known which configuration it has loaded.
+#: Start of a configuration's description. A running process reports the description, which shows the configuration that it has loaded.
 MARK = "hwaccel.gpu"
 
 
 @dataclasses.dataclass(frozen=True)
 class Global:
-    """Settings that are no service's.
+    """Settings that do not belong to a service.
 
-    stats_*: where statistics and metrics are, and who may read them. health_port: on loopback, where a program asks whether HAProxy answers.
-    tunnel, hard_stop: durations in HAProxy's notation. virtual: addresses that the machine has only at times, without prefix length.
+    stats_*: address, port, user and password of statistics and metrics. health_port: on loopback, for health checks of HAProxy.
+    tunnel, hard_stop: durations in HAProxy's notation. virtual: virtual addresses, without prefix length.
     """
 
     maxconn: int
@@ -42,7 +42,7 @@ class Global:
 
 @dataclasses.dataclass(frozen=True)
 class _Proxy:
-    """A service with what its frontend and its backend say in HAProxy's words. bind: address and port. check_path, expect: of a check by HTTP."""
+    """A service with values of its frontend and backend in HAProxy's syntax. bind: address and port. check_path, expect: of an HTTP check."""
 
     service: Service
     bind: str
@@ -54,17 +54,17 @@ class _Proxy:
 
 
 def render(services: c.Iterable[Service], settings: Global, others: str) -> str:
-    """All sections but those with secrets, in order of their names: two texts are equal where they mean the same. others: texts of the other files."""
+    """All sections except those with secrets, in order of their names, so that equal settings give equal texts. others: texts of the other files."""
     proxies = [_proxy(service, settings.virtual) for service in sorted(services, key=lambda service: service.name)]
     unmarked = templating.render("load_balancer", "haproxy.cfg", digest="", settings=settings, proxies=proxies)
-    # Neither the header nor the first blank line counts: they never did, and another digest would have HAProxy reloaded.
+    # The digest excludes the header and the first blank line, as in earlier versions: another digest would reload HAProxy.
     hashed = unmarked.partition("\n")[2].replace("\n\n", "\n", 1) + others
     digest = hashlib.sha256(hashed.encode()).hexdigest()[:16]
     return templating.render("load_balancer", "haproxy.cfg", digest=digest, settings=settings, proxies=proxies)
 
 
 def mark(texts: c.Iterable[str]) -> str:
-    """The mark within configuration texts, "" where there is none."""
+    """The mark in configuration texts, empty if there is none."""
     for line in (line.strip() for text in texts for line in text.splitlines()):
         if line.startswith(f"description {MARK} "):
             return line.removeprefix("description ")
@@ -72,13 +72,13 @@ def mark(texts: c.Iterable[str]) -> str:
 
 
 def users(name: str, password: str) -> str:
-    """The section with secrets, in a file of its own: the others can be shown."""
+    """The section with secrets, in a separate file, so that the others can be shown."""
     quoted = _word(password).replace("$", "\\$")
     return templating.render("load_balancer", "haproxy-users.cfg", user=name, password=quoted)
 
 
 def _word(text: str) -> str:
-    """One word of a line, whatever it holds but line ends (HAProxy 3.0, configuration manual 2.2: a dollar sign means something between quotes alone)."""
+    """One word of a line, with any characters except line ends (HAProxy 3.0, configuration manual 2.2: a dollar sign is special only in quotes)."""
     return "".join(f"\\{sign}" if sign in " \\\"'#" else sign for sign in text)
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a load balancer takes from an inventory. Pure."""
+"""What a load balancer reads from an inventory. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory imp
 
 
 def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
-    """Clusters, machines and peers of what one load balancer is for."""
+    """Clusters, machines and peers of one load balancer."""
     served, mine = inventory.clusters_of(groups, hostvars, host), hostvars[host].get("hwaccel_cluster")
     peers = [
         name
@@ -37,7 +37,7 @@ def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     requested = variables.get("hwaccel_bootstrap") or {}
     complete = requested.get("complete")
     if complete is None and machines.truth(variables.get("hwaccel_new_cluster")):
-        # Silence means that its bootstrap is still to come, whatever a cluster of this name had before.
+        # If the cluster does not answer, its bootstrap is not complete, even if an earlier cluster had this name.
         complete = False
     return {
         "name": name,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses that go with whichever load balancer works: keepalived's configuration."""
+"""Configuration of keepalived, which moves virtual addresses to a working load balancer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHAT = "keepalived cannot be configured"
 
 @dataclasses.dataclass(frozen=True)
 class Virtual:
-    """addresses: with prefix length. peers: own address and those of the others, in order of preference. position: this machine's among them."""
+    """addresses: with prefix length. peers: addresses of all load balancers, in order of preference. position: of this machine among them."""
 
     addresses: tuple[str, ...]
     peers: tuple[str, ...]
@@ -30,7 +30,7 @@ class Virtual:
 
 
 def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | None, list[Fault]]:
-    """None where there are no virtual addresses, or something is wrong."""
+    """None if there are no virtual addresses, or if there are problems."""
     if not settings["virtual_addresses"]:
         return None, []
     faults: list[Fault] = []
@@ -39,10 +39,10 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
     faults += _peer_faults(settings["name"], list(zip(names, peers, strict=True)))
     for taken in sorted({address.split("/")[0] for address in addresses} & set(peers)):
         why = f"{taken} is a load balancer's own address"
-        faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", why, "take one that no machine has"))
+        faults.append(Fault(_WHAT, "load_balancer_virtual_addresses", why, "use one that no machine has"))
     router_id = str(settings["router_id"])
     if not router_id.isdecimal() or not 0 < int(router_id) < 256:
-        why, step = f"{router_id!r} is no number from 1 to 255", "take one that nobody else on the segment has"
+        why, step = f"{router_id!r} is not a number from 1 to 255", "use one that is unique on the network segment"
         faults.append(Fault(_WHAT, "load_balancer_router_id", why, step))
     if faults:
         return None, faults
@@ -50,8 +50,8 @@ def read(settings: c.Mapping[str, t.Any], machine: Machine) -> tuple[Virtual | N
     interface = settings["interface"] or machine.addresses.get(peers[position], "")
     if interface not in machine.addresses.values():
         without = f"no interface has the address {peers[position]}"
-        why = f"there is no interface {interface} with an address" if interface else without
-        step = "set load_balancer_interface to the one that the virtual addresses go to"
+        why = f"the interface {interface} does not exist or has no address" if interface else without
+        step = "set load_balancer_interface to the interface of the virtual addresses"
         return None, [Fault(_WHAT, settings["name"], why, step)]
     return Virtual(tuple(addresses), tuple(peers), position, interface, int(router_id), bool(settings["unicast"])), []
 
@@ -77,13 +77,13 @@ def _peer_faults(own: str, peers: c.Sequence[tuple[str, str]]) -> c.Iterator[Fau
             ipaddress.ip_address(address)
         except ValueError:
             step = "set hwaccel_address of that host"
-            yield Fault(_WHAT, f"load_balancer_peers, {name}", f"{address!r} is no IP address", step)
+            yield Fault(_WHAT, f"load_balancer_peers, {name}", f"{address!r} is not an IP address", step)
 
 
 def render(virtual: Virtual, check: str) -> str:
-    """check: path of the program that asks HAProxy whether it answers."""
+    """check: path of the program that checks HAProxy."""
     own = virtual.peers[virtual.position]
-    # One instance announces addresses of one family; the others go with them.
+    # An instance can announce addresses of one family only. The others follow these.
     family = ipaddress.ip_interface(virtual.addresses[0]).version
     return templating.render(
         "load_balancer",
@@ -100,5 +100,5 @@ def render(virtual: Virtual, check: str) -> str:
 
 
 def check_program(port: int) -> str:
-    """The program that asks HAProxy whether it answers. port: of its health frontend."""
+    """The program that checks HAProxy. port: of its health frontend."""
     return templating.render("load_balancer", "check-haproxy.sh", port=port)

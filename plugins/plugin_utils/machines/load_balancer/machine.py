@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A load balancer's machine as it was observed, with the HAProxy that runs there."""
+"""The observed machine of a load balancer, with the running HAProxy."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Server:
 
 @dataclasses.dataclass(frozen=True)
 class Machine(host.Host):
-    """Beside what was observed, what follows from it for a load balancer."""
+    """The observed machine, with values derived for a load balancer."""
 
     @property
     def family(self) -> str:
-        """Of the system: redhat, or debian."""
+        """Family of the system: redhat or debian."""
         release = self.os_release
         names = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
         return "redhat" if names & {"rhel", "fedora", "centos"} else "debian"
@@ -44,17 +44,17 @@ class Machine(host.Host):
 
     @property
     def description(self) -> str:
-        """What the configuration is called that HAProxy runs with, empty where none runs."""
+        """Description of the configuration of the running HAProxy, empty if none runs."""
         return self._info.get("description", "")
 
     @property
     def worker_started_at(self) -> float:
-        """Of the worker that answers, in seconds since 1970, 0 where none does."""
+        """Start of the worker that answers, in seconds since 1970, 0 if none does."""
         return self.processes.get(self._info.get("Pid", ""), 0.0)
 
     @functools.cached_property
     def servers(self) -> tuple[Server, ...]:
-        """Of the HAProxy that runs."""
+        """Members of the running HAProxy."""
         rows = csv.DictReader(io.StringIO(self._answer(STATISTICS).lstrip("# ")))
         return tuple(
             Server(row["pxname"], row["svname"], row["status"], int(row["scur"] or 0))
@@ -68,12 +68,12 @@ class Machine(host.Host):
 
     @property
     def libraries(self) -> list[str]:
-        """Of the machine's Python."""
+        """Installed libraries of the machine's Python."""
         return self.fact("libraries").split()
 
     @property
     def limit(self) -> int:
-        """Files that the first process may have open, 0 where that is not known."""
+        """Limit of open files of the first process, 0 if it is unknown."""
         words = self.fact("limit").split()
         return int(words[3]) if len(words) > 3 and words[3].isdigit() else 0
 
@@ -88,7 +88,7 @@ class Machine(host.Host):
 
     @property
     def may_connect(self) -> bool:
-        """Whether SELinux lets HAProxy connect."""
+        """Whether SELinux allows HAProxy to connect."""
         return self.fact(BOOLEAN).endswith("--> on")
 
     def _answer(self, command: str) -> str:

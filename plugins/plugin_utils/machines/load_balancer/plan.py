@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a load balancer needs: every file, and what its services have to do."""
+"""The plan of a load balancer: its files, and the actions of its services."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import Reader, Service
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
-#: More would end the word in HAProxy's configuration, or begin a comment.
+#: Other characters would end the word in HAProxy's configuration, or start a comment.
 _USER = re.compile(r"[A-Za-z0-9._@-]+")
 _WHAT = "the load balancer cannot be configured"
 #: Where the record is damaged.
@@ -53,17 +53,17 @@ _text = functools.partial(templating.render, "load_balancer")
 
 
 def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What is to be done, in plain data.
+    """The plan, in plain data.
 
-    packages: those that are missing, by apt where that is true. files, contents, folders, absent: as files.written documents them.
-    stops: units that are stopped before their files go. reload_units: whether systemd has to read units anew.
-    staged, checks: the whole configuration of HAProxy, for its own check. actions: services that do not run with what is on disk, as services.Action.
-    drains: members that serve and are to be taken out, each with backend and server; socket: where HAProxy takes that command.
-    record: by which teardown puts everything back, empty where it is as desired; record_after: the same once firewalls are as desired.
-    firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is switched on.
+    packages: missing ones; apt: whether apt installs them. files, contents, folders, absent: as files.written documents them.
+    stops: units that are stopped before their files are removed. reload_units: whether systemd has to reload units.
+    staged, checks: the whole configuration of HAProxy, for its own check. actions: for services that do not run with the files on disk, as services.Action.
+    drains: serving members that are removed, each with backend and server; socket: of HAProxy, for that command.
+    record: text for teardown, empty if the machine has it already; record_after: the same after firewalls are changed.
+    firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule. selinux: whether haproxy_connect_any is enabled.
     """
     found = desired(settings, machine.text(MAIN))
-    # First of all: what follows takes texts apart at line ends and blanks, and might tell only of the consequences.
+    # First, because the following code splits texts at line ends and blanks and would report only consequences.
     faults, messages = [*oneline.faults("load_balancer", settings, ("extra",)), *found.faults], list(found.messages)
     virtual, wrong = keepalived.read(settings, machine)
     given = _global(machine, settings, found.services, virtual, faults)
@@ -110,14 +110,14 @@ def _checked(contents: c.Sequence[Content]) -> dict[str, t.Any]:
 
 
 def _absent(machine: Machine, contents: c.Sequence[Content]) -> list[str]:
-    """What an earlier setting has left behind. Nothing where something is wrong."""
+    """Files of earlier settings. None if there are problems."""
     paths = {content.path for content in contents}
     ours = (USERS, EXTRA, KEEPALIVED, *CHECKS.values(), KEEPALIVED_ENVIRONMENT, KEEPALIVED_DROP_IN)
     return [path for path in ours if path in machine.files and path not in paths] if contents else []
 
 
 def _switches(machine: Machine, settings: c.Mapping[str, t.Any]) -> bool:
-    """Whether SELinux has still to let HAProxy connect."""
+    """Whether the SELinux boolean has to be enabled."""
     return bool(settings["selinux"]) and machine.selinux and not machine.may_connect
 
 
@@ -132,7 +132,7 @@ def _packages(machine: Machine, virtual: bool, switch: bool) -> list[str]:
 def _access(
     machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], packages: list[str]
 ) -> tuple[dict[str, t.Any], list[str]]:
-    """What firewalls open, with the record before and after that, and what somebody has to open by hand."""
+    """Changes of firewalls, the record before and after them, and messages about what has to be opened by hand."""
     sources = ((service.port, source) for service in services for source in service.sources or ("",))
     openings = firewall.distinct(firewall.opening(port, source) for port, source in sources)
     made = openings if machine.firewalls and settings["firewall"] else ()
@@ -143,7 +143,7 @@ def _access(
         openings=firewall.distinct([*before.openings, *made]),
         due=(),
     )
-    # What was closed is nobody's any more: who opens it later keeps it open.
+    # Closed ports leave the record, so that teardown does not close them if an administrator opens them later.
     after = dataclasses.replace(during, openings=made) if made else during
     opened = {
         "record": record.changed(machine, ROLE, during),
@@ -154,7 +154,7 @@ def _access(
 
 
 def _before(machine: Machine) -> record.Record:
-    """Before the first run: what was there is asked once."""
+    """The record of the first run, because the original state can be observed only then."""
     units = ((name, machine.unit(name)) for name in UNITS)
     return record.Record(services={name: record.Service(unit.active, unit.enabled) for name, unit in units})
 
@@ -166,37 +166,37 @@ def _global(
     virtual: keepalived.Virtual | None,
     faults: list[Fault],
 ) -> haproxy.Global:
-    # Where systemd has not all rights, as in a container, it cannot give a service more than it has itself.
+    # Without all privileges, as in a container, systemd cannot give a service a higher limit than its own.
     known = [limit for limit in (machine.unit("haproxy").limit, machine.limit) if limit]
     possible = limits.Limits(min(known, default=1024), machine.memory_kib)
     count, members = len(services) + 2, sum(len(service.members) for service in services)
     given = str(settings["maxconn"] or 0)
     if not given.isdecimal():
-        faults.append(Fault(_WHAT, "load_balancer_maxconn", f"{given!r} is no number", "correct it, or leave it empty"))
+        faults.append(
+            Fault(_WHAT, "load_balancer_maxconn", f"{given!r} is not a number", "correct it, or leave it empty")
+        )
         given = "0"
     faults += limits.shortage(int(given), possible, count, members)
     address, user = str(settings["stats_address"]), settings["stats_user"] if settings["stats_password"] else ""
     if user and not _USER.fullmatch(user):
         faults.append(
-            Fault(
-                _WHAT, "load_balancer_stats_user", f"{user!r} is no name of a user", "take letters, digits and . _ @ -"
-            )
+            Fault(_WHAT, "load_balancer_stats_user", f"{user!r} is not a user name", "use letters, digits and . _ @ -")
         )
     for name in ("tunnel_timeout", "hard_stop_after"):
         Reader(faults).duration(settings[name], f"load_balancer_{name}")
     try:
         if not ipaddress.ip_address(address).is_loopback and not user:
-            why = f"statistics at {address} would be readable by everybody who reaches it"
+            why = f"statistics at {address} would be readable without authentication"
             faults.append(
                 Fault(
                     _WHAT,
                     "load_balancer_stats_address",
                     why,
-                    "set load_balancer_stats_user and load_balancer_stats_password, or take 127.0.0.1",
+                    "set load_balancer_stats_user and load_balancer_stats_password, or use 127.0.0.1",
                 )
             )
     except ValueError:
-        faults.append(Fault(_WHAT, "load_balancer_stats_address", f"{address!r} is no IP address", "correct it"))
+        faults.append(Fault(_WHAT, "load_balancer_stats_address", f"{address!r} is not an IP address", "correct it"))
         address = "127.0.0.1"
     return haproxy.Global(
         int(given) or limits.connections(possible, count, members),
@@ -218,7 +218,7 @@ def _contents(
     virtual: keepalived.Virtual | None,
     check: str,
 ) -> list[Content]:
-    """In the order of writing: what is in place in between is valid too."""
+    """Files in the order of writing, in which each intermediate state is valid."""
     contents = (
         [Content(USERS, haproxy.users(given.stats_user, settings["stats_password"]), "0600", sensitive=True)]
         if given.stats_user
@@ -247,7 +247,7 @@ def _written(machine: Machine, contents: c.Sequence[Content], absent: c.Sequence
 
 
 def _points(changed: c.Iterable[Content], absent: c.Iterable[str]) -> bool:
-    """Whether systemd has to read units anew."""
+    """Whether systemd has to reload units."""
     return any(
         path.endswith(".conf") and "/systemd/" in path for path in (*(content.path for content in changed), *absent)
     )
@@ -256,7 +256,7 @@ def _points(changed: c.Iterable[Content], absent: c.Iterable[str]) -> bool:
 def _actions(
     machine: Machine, contents: c.Sequence[Content], changed: c.Sequence[Content], absent: c.Sequence[str]
 ) -> list[Action]:
-    """Derived from what runs and what is on disk, so that a run which was killed in between is made up for by the next."""
+    """Derived from running processes and files on disk, so that a run completes an earlier one that was killed."""
     paths = {content.path for content in contents}
     touched = {content.path for content in changed} | set(absent)
     actions = [_haproxy(machine, contents, touched)]
@@ -269,13 +269,13 @@ def _actions(
         ]
         new = [path for path in (KEEPALIVED,) if path in touched or machine.newer(path, unit.changed_at)]
         if not unit.active or not unit.enabled:
-            actions.append(Action("keepalived", "started", "it does not run, or not after a boot"))
+            actions.append(Action("keepalived", "started", "it does not run, or is not enabled"))
         elif point or new:
             actions.append(
                 Action(
                     "keepalived",
                     "restarted" if point else "reloaded",
-                    f"{(point + new)[0]} is newer than what it has read",
+                    f"{(point + new)[0]} is newer than its configuration",
                 )
             )
     return [action for action in actions if action.state]
@@ -290,18 +290,18 @@ def _haproxy(machine: Machine, contents: c.Sequence[Content], touched: set[str])
     if machine.description != haproxy.mark(content.text for content in config) or any(
         path.startswith(f"{CONFIG}/") for path in touched
     ):
-        return Action("haproxy", "reloaded", "its configuration is another one than it has read")
+        return Action("haproxy", "reloaded", "its configuration differs from the loaded one")
     if any(machine.newer(content.path, machine.worker_started_at) for content in config):
         return Action("haproxy", "reloaded", "its configuration is newer than its worker")
     if drained := [
         f"{server.backend}/{server.name}" for server in machine.servers if server.status.startswith("DRAIN")
     ]:
-        return Action("haproxy", "reloaded", f"{', '.join(drained)} was drained, and is a member")
-    return Action("haproxy", "" if unit.enabled else "started", "it would not run after a boot")
+        return Action("haproxy", "reloaded", f"{', '.join(drained)} was drained, but is a member")
+    return Action("haproxy", "" if unit.enabled else "started", "it is not enabled")
 
 
 def _drains(machine: Machine, services: c.Sequence[Service]) -> list[dict[str, str]]:
-    """Members that run and are to go, of services that stay: no connection more goes to them, before they are taken out."""
+    """Running members that are removed from services that stay. They are drained first."""
     if not machine.description.startswith(haproxy.MARK):
         return []
     members = {service.name: {member.name for member in service.members} for service in services}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What distributions need of a load balancer, as services without members."""
+"""Services that distributions need, without members."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, WORKER
 
 _READYZ = {"type": "https", "path": "/readyz"}
-# K3s and RKE2 let nobody ask anonymously: 401 is the API server's answer, 503 that of who waits for it.
+# K3s and RKE2 refuse anonymous requests: 401 is the answer of the API server, 503 that of an agent that waits for it.
 _ANSWERS = {**_READYZ, "status": "200|401"}
 _OPENSHIFT_INGRESS = {"type": "http", "path": "/healthz/ready", "port": 1936}
 _RANCHER_INGRESS = {"type": "http", "path": "/healthz", "port": 80}
 
-#: What is for workers is for masters where there are none, as in compact clusters.
-#: machine_network_only: reachable from the cluster's machine network alone, as what it serves holds the cluster's secrets.
+#: Without workers, as in compact clusters, masters take their role.
+#: machine_network_only: reachable only from the cluster's machine network, because it serves the cluster's secrets.
 PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
     "openshift": (
         {"name": "api", "port": 6443, "roles": [MASTER, BOOTSTRAP], "check": _READYZ},
@@ -39,5 +39,5 @@ PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
     ),
 }
 PROFILES["rancher"] = PROFILES["rke2"]
-#: Of hwaccel_distribution, what has no profile.
+#: Values of hwaccel_distribution without a profile.
 WITHOUT = ("", "none", "kubernetes")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role load_balancer asks about a machine."""
+"""What the role load_balancer observes of a machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 )
 
 INFO, STATISTICS = "show info", "show stat"
-#: The boolean of SELinux by which HAProxy may connect to any port.
+#: The SELinux boolean that allows HAProxy to connect to any port.
 BOOLEAN = "haproxy_connect_any"
 
 

@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 def restored(machine: Machine) -> dict[str, t.Any]:
     """What teardown does, as restoring.restored documents it.
 
-    keepalived goes first: another load balancer takes the addresses before this one serves no more.
+    keepalived stops first, so that another load balancer has the addresses before this one stops serving.
     """
     programs = [path for path in CHECKS.values() if path in machine.files]
     drop_ins = {"keepalived": KEEPALIVED_DROP_IN, "haproxy": DROP_IN}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tasks of the role load_balancer ask for: texts and plain data in, plain data out. Pure."""
+"""The functions for tasks of the role load_balancer: texts and plain data in, plain data out. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 def judged(
     printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
 ) -> dict[str, t.Any]:
-    """What HAProxy says of the configuration that is to be. results: of `haproxy -c`, by the name haproxy. staged: as plan.plan documents it."""
+    """Problems that HAProxy reports in the desired configuration. results: of `haproxy -c`, by the name haproxy. staged: see plan.plan."""
     result = results["haproxy"]
     said = f"{result.get('stdout', '')}\n{result.get('stderr', '')}".strip() or str(result.get("msg", ""))
     found = verdict.faults(staged[places.STDIN], int(result.get("rc", 1)), said)

@@ -14,18 +14,18 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine, truth
 
-#: Names of HAProxy's sections and servers; of machines, DNS labels are such names.
+#: Names of HAProxy's sections and servers. DNS labels of machines are such names.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _CHECKS = ("tcp", "http", "https")
 _BALANCES = ("roundrobin", "leastconn", "source", "static-rr", "first")
 _DURATION = re.compile(r"\d+(us|ms|s|m|h|d)?")
-#: All addresses: of IPv4, and of both families.
+#: Wildcard addresses: of IPv4, and of both families.
 ANY, BOTH = ("", "*", "0.0.0.0"), "::"
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """How it is found out whether a member serves. port: 0, the member's own. status: a regular expression of HTTP statuses, type tcp has none."""
+    """Health check of a member. port: 0 for the member's own. status: regular expression for HTTP statuses, not for type tcp."""
 
     type: str = "tcp"
     path: str = "/"
@@ -45,7 +45,7 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """cluster: whose it is, empty for nobody's. sources: networks that may connect, empty for all.
+    """cluster: to which it belongs, can be empty. sources: networks that may connect, empty for all.
 
     accept_proxy, send_proxy: whether connections begin with a PROXY protocol header, from clients and to members.
     """
@@ -67,14 +67,14 @@ class Service:
         return f"service {self.name}" + (f" of cluster {self.cluster}" if self.cluster else "")
 
     def listens_with(self, address: str, port: int) -> bool:
-        """Whether somebody who listens there would be in its way."""
+        """Whether it conflicts with a listener on this address and port."""
         return self.port == port and (
             self.address == address or any(one in (*ANY, BOTH) for one in (self.address, address))
         )
 
 
 class Reader:
-    """Takes typed values out of what people wrote, and collects what is wrong with it."""
+    """Reads typed values from variables, and collects problems."""
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
@@ -88,52 +88,52 @@ class Reader:
             self.fault(where, f"unknown: {', '.join(unknown)}", f"use {', '.join(sorted(keys))}")
 
     def entries(self, value: t.Any, kind: type, where: str) -> list[t.Any]:
-        """A list of texts or of dictionaries; one alone stands for a list of one."""
+        """A list of texts or of dictionaries, or a single one instead."""
         found = [value] if isinstance(value, (str, c.Mapping)) else value
         if isinstance(found, (list, tuple)) and all(
             isinstance(entry, c.Mapping if kind is dict else kind) for entry in found
         ):
             return list(found)
-        self.fault(where, f"{value!r} is no list of {'dictionaries' if kind is dict else 'texts'}", "correct it")
+        self.fault(where, f"{value!r} is not a list of {'dictionaries' if kind is dict else 'texts'}", "correct it")
         return []
 
     def name(self, value: t.Any, where: str) -> str:
         text = str(value)
         if not _NAME.fullmatch(text):
-            self.fault(where, f"{text!r} is no name: letters, digits, - _ and . are", "correct it")
+            self.fault(where, f"{text!r} is not a name (letters, digits, - _ and .)", "correct it")
         return text
 
     def port(self, value: t.Any, where: str) -> int:
         text = str(value)
         if text.isdecimal() and 0 < int(text) < 65536:
             return int(text)
-        self.fault(where, f"{text!r} is no port: 1 to 65535 are", "correct it")
+        self.fault(where, f"{text!r} is not a port (1 to 65535)", "correct it")
         return 0
 
     def count(self, value: t.Any, where: str) -> int:
         text = str(value)
         if text.isdecimal() and int(text) > 0:
             return int(text)
-        self.fault(where, f"{text!r} is no number above 0", "correct it")
+        self.fault(where, f"{text!r} is not a number above 0", "correct it")
         return 1
 
     def address(self, value: t.Any, where: str) -> str:
         try:
             return str(ipaddress.ip_address(str(value)))
         except ValueError:
-            self.fault(where, f"{str(value)!r} is no IP address", "give an address: names are looked up by nobody here")
+            self.fault(where, f"{str(value)!r} is not an IP address", "give an address: names are not resolved here")
             return ""
 
     def network(self, value: t.Any, where: str) -> str:
         try:
             return str(ipaddress.ip_network(str(value)))
         except ValueError as error:
-            self.fault(where, f"no network: {error}", "give it as 10.0.0.0/24, without host bits")
+            self.fault(where, f"not a network: {error}", "give it as 10.0.0.0/24, without host bits")
             return ""
 
     def choice(self, value: t.Any, choices: c.Sequence[str], where: str) -> str:
         if value not in choices:
-            self.fault(where, f"{value!r} is none of {', '.join(choices)}", "correct it")
+            self.fault(where, f"{value!r} is not one of {', '.join(choices)}", "correct it")
         return str(value)
 
     def truth(self, value: t.Any, where: str) -> bool:
@@ -144,7 +144,7 @@ class Reader:
 
     def duration(self, value: t.Any, where: str) -> str:
         if not _DURATION.fullmatch(str(value)):
-            self.fault(where, f"{str(value)!r} is no time", "write it as 500ms, 5s or 4h")
+            self.fault(where, f"{str(value)!r} is not a duration", "write it as 500ms, 5s or 4h")
         return str(value)
 
 
@@ -167,7 +167,7 @@ _CHECK_KEYS = tuple(field.name for field in dataclasses.fields(Check))
 
 
 def read_service(given: c.Mapping[str, t.Any], machines: c.Sequence[Machine], reader: Reader) -> Service:
-    """machines: those of which the service's roles are members."""
+    """machines: of the service's cluster, of which its roles select members."""
     where = f"service {given.get('name', '')}" + (f" of cluster {given['cluster']}" if given.get("cluster") else "")
     reader.known(given, _SERVICE_KEYS, where)
     port = reader.port(given.get("port", ""), f"{where}, port")
@@ -179,11 +179,11 @@ def read_service(given: c.Mapping[str, t.Any], machines: c.Sequence[Machine], re
         for member in [*reader.entries(given.get("members", ()), dict, f"{where}, members"), *named]
     ]
     if not members:
-        source = f"no machine has the role {' or '.join(roles)}" if roles else "neither members nor roles are given"
+        source = f"no machine has the role {' or '.join(roles)}" if roles else "neither members nor roles are set"
         reader.fault(
             where,
             f"it has no members: {source}",
-            "add machines to the inventory, give the service members, or leave the service out",
+            "add machines to the inventory, set members, or remove the service",
         )
     for twice in sorted(
         {member.name for member in members if [other.name for other in members].count(member.name) > 1}
@@ -219,17 +219,17 @@ def _member(given: c.Mapping[str, t.Any], port: int, where: str, reader: Reader)
 def _check(given: c.Mapping[str, t.Any], where: str, reader: Reader) -> Check:
     where = f"{where}, check"
     if not isinstance(given, c.Mapping):
-        reader.fault(where, f"{given!r} is no dictionary", "write it as {type: http, path: /ready}")
+        reader.fault(where, f"{given!r} is not a dictionary", "write it as {type: http, path: /ready}")
         return Check()
     reader.known(given, _CHECK_KEYS, where)
     default = Check()
     path, status = str(given.get("path", default.path)), str(given.get("status", default.status))
     if not path.startswith("/") or any(sign.isspace() for sign in path):
-        reader.fault(where, f"{path!r} is no path of a URL", "begin it with /, without blanks")
+        reader.fault(where, f"{path!r} is not a URL path", "start it with /, without blanks")
     try:
         re.compile(status)
     except re.error as error:
-        reader.fault(where, f"status {status!r} is no regular expression: {error}", "write 200, or 200|401")
+        reader.fault(where, f"status {status!r} is not a regular expression: {error}", "write 200, or 200|401")
     return Check(
         reader.choice(given.get("type", default.type), _CHECKS, f"{where}, type"),
         path,
@@ -242,7 +242,7 @@ def _check(given: c.Mapping[str, t.Any], where: str, reader: Reader) -> Check:
 
 
 def collisions(services: c.Sequence[Service]) -> list[Fault]:
-    """Services in each other's way: of one name, or at one address and port."""
+    """Conflicting services: with the same name, or with the same address and port."""
     faults = []
     for number, one in enumerate(services):
         for other in services[number + 1 :]:
@@ -256,12 +256,12 @@ def collisions(services: c.Sequence[Service]) -> list[Fault]:
                     )
                 )
             if one.listens_with(other.address, other.port):
-                step = "give each of them an address of its own (load_balancer_clusters, or address of a service), other ports, or another load balancer"
+                step = "give each a separate address (load_balancer_clusters, or address of a service), other ports, or another load balancer"
                 faults.append(
                     Fault(
                         "the load balancer cannot be configured",
                         one.where,
-                        f"its port {one.port} is that of {other.where} as well",
+                        f"its port {one.port} is also that of {other.where}",
                         step,
                     )
                 )

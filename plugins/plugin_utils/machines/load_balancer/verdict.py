@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What HAProxy says about a configuration, with the lines that it means."""
+"""Problems that HAProxy reports in a configuration, with their lines."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-_WHAT = "HAProxy does not accept the configuration that is to be"
+_WHAT = "HAProxy does not accept the desired configuration"
 _ALERT = re.compile(r"^\[ALERT\]\s+\(\d+\) : (?:config : )?(.*)$")
 _PLACE = re.compile(r"parsing \[/dev/stdin:(\d+)\] : ")
-#: What it says in the end of what it has said before.
+#: Final messages, which only summarize.
 _CLOSING = ("Fatal errors found in configuration", "Error(s) found in configuration file")
 _STEP = "correct it in load_balancer_services or load_balancer_extra"
 
 
 def faults(configuration: str, status: int, said: str) -> list[Fault]:
-    """configuration: what HAProxy has read from its standard input."""
+    """configuration: the text that HAProxy has read from standard input."""
     if status == 0:
         return []
     lines = configuration.splitlines()

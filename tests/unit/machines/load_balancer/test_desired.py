@@ -52,7 +52,7 @@ def test_openshift_has_four_services_with_checks_of_what_is_behind_the_port() ->
 @pytest.mark.parametrize(
     ("complete", "there", "why"),
     [
-        (True, False, "is no member, as bootstrap is complete"),
+        (True, False, "is not a member, as bootstrap is complete"),
         (False, True, "is a member, as bootstrap is not complete"),
         (None, True, "health checks decide"),
     ],
@@ -125,7 +125,7 @@ def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
     second = {**CLUSTER, "name": "two"}
     told = [str(fault) for fault in given([CLUSTER, second], [*MACHINES, *other]).faults]
     assert len(told) == 4
-    assert "service ocp-api of cluster ocp): its port 6443 is that of service two-api of cluster two as well" in told[0]
+    assert "service ocp-api of cluster ocp): its port 6443 is also that of service two-api of cluster two" in told[0]
     assert (
         given([{**CLUSTER, "address": "10.0.0.5"}, {**second, "address": "10.0.0.6"}], [*MACHINES, *other]).faults == ()
     )
@@ -134,47 +134,50 @@ def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
 @pytest.mark.parametrize(
     ("services", "told"),
     [
-        ([{"name": "a", "port": 80}], "service a): it has no members: neither members nor roles are given"),
+        ([{"name": "a", "port": 80}], "service a): it has no members: neither members nor roles are set"),
         ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["storage"]}], "no machine has the role storage"),
-        ([{"name": "a", "port": 0, "members": MEMBERS}], "service a, port): '0' is no port"),
-        ([{"name": "a", "port": "http", "members": MEMBERS}], "'http' is no port"),
-        ([{"name": "a b", "port": 80, "members": MEMBERS}], "'a b' is no name"),
+        ([{"name": "a", "port": 0, "members": MEMBERS}], "service a, port): '0' is not a port"),
+        ([{"name": "a", "port": "http", "members": MEMBERS}], "'http' is not a port"),
+        ([{"name": "a b", "port": 80, "members": MEMBERS}], "'a b' is not a name"),
         (
             [{"name": "a", "port": 80, "address": "lb", "members": MEMBERS}],
-            "service a, address): 'lb' is no IP address",
+            "service a, address): 'lb' is not an IP address",
         ),
         (
             [{"name": "a", "port": 80, "members": [{"name": "m", "address": "m.example.com"}]}],
-            "member m, address): 'm.example.com' is no IP address",
+            "member m, address): 'm.example.com' is not an IP address",
         ),
         ([{"name": "a", "port": 80, "members": MEMBERS * 2}], "two members have the name m"),
-        ([{"name": "a", "port": 80, "members": MEMBERS, "mode": "udp"}], "'udp' is none of tcp, http"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "mode": "udp"}], "'udp' is not one of tcp, http"),
         ([{"name": "a", "port": 80, "members": MEMBERS, "weight": 3}], "unknown: weight"),
         ([{"name": "a", "port": 80, "members": MEMBERS, "sources": ["10.0.0.1/24"]}], "has host bits set"),
         (
             [{"name": "a", "port": 80, "members": MEMBERS, "check": {"type": "http", "path": "ready"}}],
-            "'ready' is no path of a URL",
+            "'ready' is not a URL path",
         ),
-        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"interval": "often"}}], "'often' is no time"),
-        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"status": "2(0"}}], "no regular expression"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"interval": "often"}}], "'often' is not a duration"),
+        ([{"name": "a", "port": 80, "members": MEMBERS, "check": {"status": "2(0"}}], "not a regular expression"),
         (
             [{"name": "a", "port": 80, "members": MEMBERS}, {"name": "a", "port": 81, "members": MEMBERS}],
             "another service has this name",
         ),
         (
             [{"name": "a", "port": 80, "members": MEMBERS, "check": "http"}],
-            "service a, check): 'http' is no dictionary",
+            "service a, check): 'http' is not a dictionary",
         ),
-        ([{"name": "a", "port": 80, "members": MEMBERS, "sources": 10}], "service a, sources): 10 is no list of texts"),
+        (
+            [{"name": "a", "port": 80, "members": MEMBERS, "sources": 10}],
+            "service a, sources): 10 is not a list of texts",
+        ),
         (
             [{"name": "a", "port": 80, "members": MEMBERS, "send_proxy": "jein"}],
             "service a, send_proxy): 'jein' is neither true nor false",
         ),
         (
             [{"name": "a", "port": 80, "cluster": "ocp", "roles": ["master"], "members": ["10.0.0.32"]}],
-            "is no list of dictionaries",
+            "is not a list of dictionaries",
         ),
-        ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none is not there"),
+        ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none does not exist"),
     ],
 )
 def test_what_is_wrong_with_a_service_is_told(services: list[dict[str, t.Any]], told: str) -> None:
@@ -186,13 +189,13 @@ def test_what_is_wrong_with_a_service_is_told(services: list[dict[str, t.Any]], 
 @pytest.mark.parametrize(
     ("clusters", "machines", "told"),
     [
-        ([{**CLUSTER, "profile": "okd"}], MACHINES, "there is no profile 'okd'"),
-        ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is not known"),
-        ([{**CLUSTER, "machine_network": "10.0.0.0/33"}], MACHINES, "no network"),
+        ([{**CLUSTER, "profile": "okd"}], MACHINES, "its profile 'okd' is unknown"),
+        ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is unknown"),
+        ([{**CLUSTER, "machine_network": "10.0.0.0/33"}], MACHINES, "not a network"),
         (
             [CLUSTER],
             [*MACHINES, {"name": "lost", "cluster": "ocq", "role": "worker", "address": "10.0.0.22"}],
-            "machine lost): its cluster ocq is not there",
+            "machine lost): its cluster ocq does not exist",
         ),
         (
             [CLUSTER],

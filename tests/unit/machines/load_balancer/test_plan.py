@@ -181,7 +181,7 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
     assert planned(machine)["drains"] == [{"backend": "web", "server": "m1"}]
     (fault,) = planned(machine, collections=[])["faults"]
     assert (
-        "collection community.general): it is not installed on the controller, and a member that serves is to be taken out"
+        "collection community.general): it is not installed on the controller, and a serving member has to be drained"
         in fault["text"]
     )
     assert planned(configured(), collections=[])["faults"] == []
@@ -195,22 +195,22 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         (
             observed(BARE, listeners=(Listener("tcp", "0.0.0.0", 80, "nginx"),)),
             {},
-            "service web): its port 80 is taken by nginx",
+            "service web): its port 80 is in use by nginx",
         ),
         (
             observed(BARE, listeners=(Listener("tcp", "127.0.0.1", 8404, "java"),)),
             {},
-            "load_balancer_stats_port): its port 8404 is taken by java",
+            "load_balancer_stats_port): its port 8404 is in use by java",
         ),
-        (BARE, {"stats_port": 80}, "its port 80 is load_balancer_stats_port's"),
-        (BARE, {"stats_address": "0.0.0.0"}, "would be readable by everybody"),
+        (BARE, {"stats_port": 80}, "its port 80 is also that of load_balancer_stats_port"),
+        (BARE, {"stats_address": "0.0.0.0"}, "would be readable without authentication"),
         (BARE, {"maxconn": 20000}, "20000 connections need"),
-        (BARE, {"maxconn": "many"}, "'many' is no number"),
+        (BARE, {"maxconn": "many"}, "'many' is not a number"),
         (observed(BARE, free_bytes="4096"), {}, "4096 bytes are free there"),
         (
             observed(BARE, files={places.RECORD: File(places.RECORD, "{", "0600", 0, 0, 1.0)}),
             {},
-            "the record of what the role has changed is damaged",
+            "the record of the role's changes is damaged",
         ),
         (
             observed(
@@ -224,17 +224,21 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
             {"collections": []},
             "collection ansible.posix): it is not installed",
         ),
-        (BARE, {**PAIR, "router_id": 300}, "'300' is no number from 1 to 255"),
+        (BARE, {**PAIR, "router_id": 300}, "'300' is not a number from 1 to 255"),
         (BARE, {**PAIR, "name": "lb-9"}, "lb-9 is not among them"),
         (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
         (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
-        (BARE, {**PAIR, "interface": "eth9"}, "there is no interface eth9"),
+        (BARE, {**PAIR, "interface": "eth9"}, "the interface eth9 does not exist"),
         # Also where another one of that name has an address.
-        (BARE, {**PAIR, "peers": [{"name": "lb-1", "address": "lb-1"}, *SETTINGS["peers"]]}, "'lb-1' is no IP address"),
+        (
+            BARE,
+            {**PAIR, "peers": [{"name": "lb-1", "address": "lb-1"}, *SETTINGS["peers"]]},
+            "'lb-1' is not an IP address",
+        ),
         (
             BARE,
             {"services": [{**SETTINGS["services"][0], "address": "10.0.0.5"}]},
-            "its address 10.0.0.5 is none of this machine's",
+            "its address 10.0.0.5 is not an address of this machine",
         ),
     ],
 )
@@ -261,7 +265,7 @@ def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> 
 def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
     theirs = {places.FOREIGN: File(places.FOREIGN, "frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
     machine = observed(BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs="haproxy")
-    assert "somebody else's" in planned(machine)["faults"][0]["text"]
+    assert "existing configuration" in planned(machine)["faults"][0]["text"]
     done = planned(machine, replace=True)
     assert (done["faults"], actions(done)) == ([], [("haproxy", "restarted")])
     back = restored(
@@ -319,7 +323,7 @@ def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None
     # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
     theirs = planned(observed(BARE, firewalls=("ufw",)), firewall=False)
     assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
-    assert planned(observed(BARE, firewalls=("nftables",)))["messages"][-1].endswith("let in 80/tcp from 10.0.0.0/24")
+    assert planned(observed(BARE, firewalls=("nftables",)))["messages"][-1].endswith("allow 80/tcp from 10.0.0.0/24")
 
 
 def test_passwords_are_in_a_file_of_roots_alone_that_is_shown_nowhere() -> None:

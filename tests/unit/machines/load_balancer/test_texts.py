@@ -131,7 +131,7 @@ def test_connections_are_as_many_as_files_and_memory_allow(files: int, memory_gi
 
 def test_more_than_the_machine_can_carry_is_told_with_what_it_can() -> None:
     (fault,) = limits.shortage(20000, limits.Limits(20000, 16 * 1024 * 1024), 6, 20)
-    assert "20000 connections need 40226 open files, and the service may have 20000" in str(fault)
+    assert "20000 connections need 40226 open files, but the limit of the service is 20000" in str(fault)
     assert "set it to 9500" in fault.next_step
     assert limits.shortage(0, limits.Limits(256, 16 * 1024 * 1024), 6, 20)
 
