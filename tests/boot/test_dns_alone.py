@@ -60,7 +60,7 @@ def test_a_web_server_that_serves_somebody_is_not_taken_and_one_that_does_not_is
     site.done("-e", "dns_pxe_entry=teardown")
     server.sh("apt-get -qq install --yes --no-install-recommends nginx && systemctl enable --now nginx", seconds=300)
     server.sh("echo '# shop' >>/etc/nginx/sites-available/default")
-    assert "nginx serves somebody else here (/etc/nginx/sites-enabled/default)" in site.refused()
+    assert "nginx has an existing configuration (/etc/nginx/sites-enabled/default)" in site.refused()
     server.sh("sed -i '$d' /etc/nginx/sites-available/default")
     site.done()
     site.done("-e", "dns_pxe_entry=teardown")

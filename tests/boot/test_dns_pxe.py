@@ -335,7 +335,9 @@ def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_sile
 ) -> None:
     """But where somebody names it, and then once."""
     entry, server = f"{STATE}/files/pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
-    told = "not installed, though hwaccel_install is set, as this server has seen them as nodes before: bootstrap-0, master-0, worker-0"
+    told = (
+        "not installed although hwaccel_install is set, as they have been nodes before: bootstrap-0, master-0, worker-0"
+    )
     assert site.clusters["ocp"]["hwaccel_new_cluster"]
     before = site.state()
     for arguments in (("--check",), ("-e", "dns_pxe_entry=preflight"), ()):
@@ -346,11 +348,11 @@ def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_sile
     again = {"dns_pxe_install_again": ["worker-0"]}
     assert f"write {STATE}/joined.json" in site.done("--check", **again).stdout
     assert site.state() == before
-    assert "until they have joined anew: worker-0" in site.done(**again).stdout
+    assert "until they have joined again: worker-0" in site.done(**again).stdout
     assert "APPEND" in server.read(entry)
     assert site.done(**again).changed() == 0
     joined = ("-e", json.dumps({"dns_pxe_joined": {"ocp": [{"name": "worker-0", "boot": "2"}]}}))
-    assert "not installed once more, as they have joined anew" in site.done(*joined, **again).stdout
+    assert "not installed again, as they have joined" in site.done(*joined, **again).stdout
     for changed in (again, {}):
         site.done(**changed)
         assert "LOCALBOOT" in server.read(entry)
@@ -394,11 +396,11 @@ def test_a_configuration_that_its_checker_refuses_changes_nothing(site: Site) ->
     why = site.refused(dns_pxe_dnsmasq_extra=["no-such-option=1"], dns_pxe_nginx_extra=["no_such_directive on;"])
     assert site.state() == before
     assert (
-        "dnsmasq does not take its new configuration" in why
+        "dnsmasq does not accept its new configuration" in why
         and "bad option at line" in why
         and "The line is: no-such-option=1" in why
     )
-    assert "nginx does not take its new configuration" in why and 'unknown directive "no_such_directive"' in why
+    assert "nginx does not accept its new configuration" in why and 'unknown directive "no_such_directive"' in why
 
 
 def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
@@ -480,9 +482,9 @@ def test_faults_of_the_server_and_of_the_segment_are_told_at_once(
     why = site.refused(dns_pxe_skipped_checks=[], dns_pxe_http_port=9999, dns_pxe_networks=[pool])
     site.server.sh("systemctl stop squatter")
     other.stop()
-    assert f"another DHCP server answers at eth0: {other.address}" in why
-    assert "port 9999/tcp is taken by python3 (all addresses of squatter.service)" in why
-    assert "lies in the pool 10.99.0.150 to 10.99.0.160" in why
+    assert f"another DHCP server answers on eth0: {other.address}" in why
+    assert "port 9999/tcp is in use by python3 (all addresses of squatter.service)" in why
+    assert "is in the pool 10.99.0.150 to 10.99.0.160" in why
     assert site.state() == before
 
 

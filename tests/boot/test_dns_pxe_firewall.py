@@ -50,7 +50,7 @@ def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(
     site = Site.of(rig, machine, tmp_path)
     other = rig.host(f"other-{name}")
     offering(other, tmp_path)
-    assert f"another DHCP server answers at eth0: {other.address}" in site.refused(), "the firewall does not hide it"
+    assert f"another DHCP server answers on eth0: {other.address}" in site.refused(), "the firewall does not hide it"
     other.stop()
     predicted = site.done("--check")
     assert (machine.sh(tell), "access | " in predicted.stdout or name in predicted.stdout) == (before, True)

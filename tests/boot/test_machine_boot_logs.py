@@ -110,7 +110,10 @@ def test_each_step_of_a_boot_is_seen_in_the_logs_of_real_services(rig: BootRig) 
     boot.fetch("loader.efi", "tftp")
     assert boot.verdict() == ("loader", "it has downloaded its boot file (/srv/tftp/loader.efi), but no kernel")
     boot.fetch("images/live-kernel.x86_64")
-    assert boot.verdict() == ("kernel", "it has downloaded its kernel (/images/live-kernel.x86_64), but nothing after it")
+    assert boot.verdict() == (
+        "kernel",
+        "it has downloaded its kernel (/images/live-kernel.x86_64), but nothing after it",
+    )
     boot.fetch("ignition/worker.ign")
     assert boot.verdict() == ("kernel", "the ignition file /ignition/worker.ign was refused with status 404")
     boot.server.sh("echo '{}' >/var/www/html/ignition/worker.ign")

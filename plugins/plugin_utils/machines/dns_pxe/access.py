@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a boot server lets in, and what it is needed for. Pure."""
+"""Ports that a boot server opens, and collections for that. Pure."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import
 
 
 def openings(site: Site, settings: Settings) -> tuple[Opening, ...]:
-    """A machine that asks for an address has none that it could be let in by."""
+    """DHCP is open to all sources, because a machine that requests an address has none."""
     if not settings["firewall"]:
         return ()
     ports = [(53, "udp"), (53, "tcp")] if settings["dns"] else []
-    # What TFTP sends goes out from another port, and answers to that are let in as such.
+    # TFTP sends from another port. Firewalls accept the answers because the connection is established.
     ports += [(69, "udp"), (int(settings["http_port"]), "tcp")] if settings["pxe"] else []
     found = [firewall.opening(port, str(network), protocol) for port, protocol in ports for network in site.clients]
     return firewall.distinct([*found, *([firewall.opening(67, "", "udp")] if settings["dhcp"] else [])])
 
 
 def recorded(observed: Host, desired: c.Sequence[Opening], before: Record) -> Record:
-    """The record with what is going to be opened: also where a run is cut off, teardown closes it."""
+    """The record with all openings before they are made, so that teardown closes them even if the run is interrupted."""
     every = [*before.openings, *(desired if observed.firewalls else ())]
     return dataclasses.replace(before, openings=firewall.distinct(every), due=())
 
 
 def faults(observed: Host, settings: Settings) -> list[Fault]:
-    """Collections that are missing on the controller, where this server needs them."""
+    """Missing collections on the controller that this server needs."""
     needed = firewall.needed(observed.firewalls) if settings["firewall"] else {}
     if observed.selinux:
-        needed["community.general"] = "SELinux has to know what the files are that are served"
+        needed["community.general"] = "served files need SELinux labels"
     return firewall.lacking("the boot server cannot be configured", needed, settings["collections"])

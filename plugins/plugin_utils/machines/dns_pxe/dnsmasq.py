@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configuration of dnsmasq: the model of its templates, which are names, addresses and boot files. Pure."""
+"""Configuration of dnsmasq: the model of its templates, with names, addresses and boot files. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 
 PID = "/run/hwaccel-gpu-dns-pxe/dnsmasq.pid"
 HOSTS, EXTRA_HOSTS = "hosts", "extra-hosts"
-#: When iPXE is used: not at all, where a machine brings it, or by all, which get it by TFTP.
+#: Which machines use iPXE: none, those that have it, or all, which get it by TFTP.
 NEVER, CLIENTS, ALWAYS = "never", "clients", "always"
 
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """A kind of client, and what it gets. codes: of its architecture, in DHCP's option 93. machine: tag of machines that may boot so."""
+    """A kind of client, and its boot file. codes: of its architecture, in DHCP option 93. machine: tag of machines that may boot in this way."""
 
     tag: str
     codes: tuple[int, ...]
@@ -35,7 +35,7 @@ class Boot:
     by_http: bool = False
 
 
-#: Codes of IANA's registry "Processor Architecture Types" (RFC 4578, RFC 5970). Many firmwares for x86_64 send 7 where the registry has 9.
+#: Codes of IANA's registry "Processor Architecture Types" (RFC 4578, RFC 5970). Many firmwares for x86_64 send 7, although the registry has 9.
 BOOTS = (
     Boot("client-bios", (0,), "bios", "pxelinux.0", "undionly.kpxe"),
     Boot("client-efi64", (7, 9), "uefi", "shimx64.efi", "snponly.efi"),
@@ -46,7 +46,7 @@ BOOTS = (
 
 
 def config(site: Site, settings: Settings, folder: str, files: str) -> str:
-    """The main file. folder: where the files beside it lie. files: root of TFTP."""
+    """The main file. folder: of the other files. files: root of TFTP."""
     return templating.render(
         "dns_pxe",
         "dnsmasq.conf",
@@ -69,7 +69,7 @@ def config(site: Site, settings: Settings, folder: str, files: str) -> str:
 
 
 def hosts(site: Site) -> str:
-    """Names by address. Of several names of one address the first is that of the reverse record, so machines come before their clusters' names."""
+    """Names by address. The first name of an address is that of its reverse record, so machines come before names of clusters."""
     found = [(machine.address, [site.fqdn(machine)]) for machine in site.machines]
     for cluster in site.clusters:
         api, internal = f"api.{cluster.domain}", f"api-int.{cluster.domain}"
@@ -81,12 +81,12 @@ def hosts(site: Site) -> str:
 
 
 def extra_hosts(site: Site) -> str:
-    """Names by address of what is neither a machine nor a cluster."""
+    """Names by address of other hosts."""
     return templating.render("dns_pxe", "hosts", hosts=site.extra_hosts)
 
 
 def boot_kinds(machine: Machine) -> tuple[Boot, ...]:
-    """How the machine may boot."""
+    """Kinds of clients that the machine can be."""
     return tuple(one for one in BOOTS if one.machine in _tags(machine))
 
 
@@ -106,7 +106,7 @@ def _etcd(site: Site) -> dict[str, list[str]]:
 
 
 def _subnets(site: Site, settings: Settings) -> list[tuple[str, Subnet]]:
-    """Those of IPv4, each with its tag and the DNS servers that its machines are given."""
+    """Subnets of IPv4, each with its tag and the DNS servers for its machines."""
     own = (site.address,) if settings["dns"] else ()
     return [
         (f"net{number}", dataclasses.replace(subnet, dns=subnet.dns or own))
@@ -116,7 +116,7 @@ def _subnets(site: Site, settings: Settings) -> list[tuple[str, Subnet]]:
 
 
 def _domains(site: Site) -> list[str]:
-    """Domains with their addresses. Where two clusters share a network each machine has a line of its own."""
+    """Domains with their addresses. If two clusters share a network, each machine has a separate line."""
     found = []
     for cluster in site.clusters:
         others = [network for one in site.clusters if one is not cluster for network in one.machine_networks]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each machine boots by network: its own entry for each boot loader, by its MAC. Pure."""
+"""Network boot entries of each machine, one for each boot loader, named by its MAC address. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templa
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Profile, Site, listed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import AARCH64, X86_64, Machine
 
-#: Below the folder that TFTP and HTTP serve alike.
+#: Folders below the one that TFTP and HTTP serve.
 PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
-#: What kernel arguments may name between braces.
+#: Placeholders that kernel arguments may contain in braces.
 PLACEHOLDERS = frozenset(
     {"http", "rootfs_url", "ignition_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
 )
-# The signed GRUB of Debian reads the first, that of the RedHat family the second.
+# The signed GRUB of Debian reads the first path, that of the RedHat family the second.
 _DISPATCH = ("grub/grub.cfg", "grub.cfg")
-# Vendors in whose folder the disk's own boot loader is looked for, before the one that removable media have.
+# Boot loaders on the disk, in the folders of vendors before that of removable media.
 _VENDORS = ("redhat", "fedora", "centos", "rocky", "almalinux", "debian", "ubuntu")
-#: What firmware and boot loaders call an architecture.
+#: Names of architectures in firmware and boot loaders.
 _SUFFIXES = {X86_64: "x64", AARCH64: "aa64"}
 
 
 @dataclasses.dataclass(frozen=True)
 class _Install:
-    """What a machine boots to be installed. kernel, initramfs: paths below the folder that is served. grub_*: the same for GRUB, in its language."""
+    """What a machine boots for its installation. kernel, initramfs: paths below the served folder. grub_*: values in the syntax of GRUB."""
 
     kernel: str
     initramfs: str
@@ -37,22 +37,22 @@ class _Install:
 
 
 def http(site: Site, port: int | str) -> str:
-    """Where machines find files by HTTP."""
+    """Base URL of files for machines."""
     return f"http://{templating.bracketed(site.address)}:{port}"
 
 
 def file_name(machine: Machine) -> str:
-    """As pxelinux looks for it: the type of the hardware, and its address."""
+    """The name that pxelinux requests: hardware type and MAC address."""
     return "01-" + machine.mac.replace(":", "-")
 
 
 def grub(architecture: str) -> str:
-    """GRUB's name below the folder that is served."""
+    """Path of GRUB below the served folder."""
     return f"grub{_SUFFIXES[architecture]}.efi"
 
 
 def files(site: Site, port: int, linuxefi: bool) -> dict[str, str]:
-    """Text by path of all entries, and of what leads to them. linuxefi: GRUB of the RedHat family starts kernels by another command."""
+    """Texts of all entries, and of the files that load them, by path. linuxefi: whether GRUB starts kernels with that command, as in the RedHat family."""
     base = http(site, port)
     made = dict.fromkeys(_DISPATCH, templating.render("dns_pxe", "grub.cfg"))
     made[f"{IPXE}/boot.ipxe"] = templating.render("dns_pxe", "boot.ipxe", base=base)
@@ -62,7 +62,7 @@ def files(site: Site, port: int, linuxefi: bool) -> dict[str, str]:
 
 
 def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
-    """Kernel arguments. Raises KeyError and ValueError for braces that name nothing."""
+    """Kernel arguments. Raises KeyError and ValueError for unknown placeholders."""
     device = str(machine.more.get("install_device") or profile.install_device)
     values = {
         "http": base,
@@ -89,10 +89,10 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
 
 
 def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str, str]:
-    """Text by path for each boot loader of one machine.
+    """Texts of the entries of one machine, by path.
 
-    The disk of a machine with UEFI is booted by its own boot loader, started from here: a firmware to which a loader returns without an error shows its menu
-    and stays there. GRUB of Debian and iPXE before 2020 always return without one. GRUB finds the disk, so iPXE hands over to it.
+    With UEFI, the entry starts the boot loader of the disk instead of returning to the firmware: if a loader returns without an error, the firmware shows its
+    menu and stays there. GRUB of Debian and iPXE before 2020 never return an error. GRUB can find the disk, so iPXE starts GRUB.
     """
     name, suffix = file_name(machine), _SUFFIXES[machine.architecture]
     profile = site.profile(machine) if site.installed_now(machine) else None
@@ -118,5 +118,5 @@ def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi
 
 
 def _quoted(given: str) -> str:
-    """Arguments for GRUB, whose language would end a command at a semicolon and expand variables."""
+    """Arguments for GRUB, quoted because GRUB ends a command at a semicolon and expands variables."""
     return " ".join(f"'{one}'" if set(one) & set(';$&|<>{}"\\#*?') else one for one in given.split(" "))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What machines must find once a boot server serves them: names, and files by their checksums. Pure."""
+"""What machines must get from a boot server: names, and files with their checksums. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _API_PORT = 6443
 
 
 def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping[str, str]) -> dict[str, t.Any]:
-    """What a machine must find once all is served. contents: texts of files by path."""
+    """Requests of machines with the expected answers. contents: texts of files by path."""
     found: dict[str, t.Any] = {"server": str(site.address), "names": _names(site) if settings["dns"] else []}
     found["apis"] = _apis(site, settings)
     if not settings["pxe"]:
@@ -43,7 +43,7 @@ def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping
 
 
 def _names(site: Site) -> list[tuple[str, str, list[str]]]:
-    """Name, kind of the question, and all answers."""
+    """Name, type of the query, and all answers."""
     names: list[tuple[str, str, list[str]]] = []
     for machine in site.machines:
         names.append((site.fqdn(machine), "A" if machine.address.version == 4 else "AAAA", [str(machine.address)]))
@@ -56,7 +56,7 @@ def _names(site: Site) -> list[tuple[str, str, list[str]]]:
             ("console.apps", cluster.ingress),
         )
         for name, addresses in given:
-            # A name without addresses of the other kind is answered as one that is there.
+            # A query for the other address family is answered with no address instead of NXDOMAIN.
             for version, kind in ((4, "A"), (6, "AAAA")):
                 answers = sorted(str(one) for one in addresses if one.version == version)
                 names.append((f"{name}.{cluster.domain}", kind, answers))
@@ -64,7 +64,7 @@ def _names(site: Site) -> list[tuple[str, str, list[str]]]:
 
 
 def _apis(site: Site, settings: Settings) -> list[dict[str, t.Any]]:
-    """API servers behind load balancers. there: the cluster has a node, so that they must answer."""
+    """API servers behind load balancers. there: whether the cluster has a node, so that they must answer."""
     joined = settings["joined"] or {}
     return [
         {

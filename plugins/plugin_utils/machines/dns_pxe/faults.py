@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Problems of a site as a whole, found before anything is touched. Pure."""
+"""Problems of a site as a whole, before anything is changed. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine
 
-#: Names that a cluster has for itself.
+#: Names that a cluster uses itself.
 _RESERVED = ("api", "api-int", "apps")
 
 
@@ -30,10 +30,12 @@ def found(site: Site, settings: Settings) -> list[Fault]:
     faults = [*_clusters(site), *_subnets(site), *_machines(site, settings)]
     if settings["dhcp"] and not site.subnets:
         next_step = "add the network of the machines, or set dns_pxe_dhcp to false"
-        faults.append(Fault("there is no network to give addresses in", "dns_pxe_networks", "", next_step))
+        faults.append(Fault("no network for DHCP is declared", "dns_pxe_networks", "", next_step))
     if not site.clients:
         next_step = "set it, dns_pxe_networks or the machine networks of clusters"
-        faults.append(Fault("nobody would be answered", "dns_pxe_clients", "no network of clients is known", next_step))
+        faults.append(
+            Fault("no client would be answered", "dns_pxe_clients", "no network of clients is declared", next_step)
+        )
     if settings["pxe"]:
         faults += _boots(site)
     faults += latch.faults(site.machines, listed(settings["install_again"]))
@@ -50,7 +52,7 @@ def _clusters(site: Site) -> c.Iterator[Fault]:
                 f"{values.count(value)} clusters have the {key} {value}",
                 "dns_pxe_clusters",
                 "",
-                f"give each a {key} of its own",
+                f"give each a unique {key}",
             )
     for cluster in site.clusters:
         yield from _overlaps(cluster)
@@ -66,12 +68,12 @@ def _overlaps(cluster: Cluster) -> c.Iterator[Fault]:
     for (kind, network), (other_kind, other) in itertools.combinations(named, 2):
         if overlap(network, other):
             what = f"cluster {cluster.name}: {kind} network {network} and {other_kind} network {other} overlap"
-            why = "packets to one of them would never leave the node that wants the other"
+            why = "packets to one of them would not leave the node, which has the other"
             yield Fault(
                 what,
                 "dns_pxe_clusters",
                 why,
-                "take networks that are apart; those of pods and services can be any that is not used",
+                "use separate networks; those of pods and services can be any unused networks",
             )
 
 
@@ -79,7 +81,7 @@ def _subnets(site: Site) -> c.Iterator[Fault]:
     for one, other in itertools.combinations(site.subnets, 2):
         if overlap(one.network, other.network):
             yield Fault(
-                f"networks {one.network} and {other.network} overlap", "dns_pxe_networks", "", "leave one of them out"
+                f"networks {one.network} and {other.network} overlap", "dns_pxe_networks", "", "remove one of them"
             )
     for subnet in site.subnets:
         where = f"dns_pxe_networks: {subnet.network}"
@@ -88,8 +90,8 @@ def _subnets(site: Site) -> c.Iterator[Fault]:
                 yield Fault(
                     f"{name} {address} is outside {subnet.network}",
                     where,
-                    "machines would not reach it",
-                    f"take an address of {subnet.network}",
+                    "machines could not reach it",
+                    f"use an address of {subnet.network}",
                 )
         if len(subnet.pool) == 2 and int(subnet.pool[0]) > int(subnet.pool[1]):
             yield Fault(
@@ -107,24 +109,24 @@ def _machines(site: Site, settings: Settings) -> c.Iterator[Fault]:
         where = f"dns_pxe_machines: {machine.name}"
         cluster = site.cluster(machine.cluster)
         if site.clusters and cluster is None:
-            reported = f"it names {machine.cluster}" if machine.cluster else "it names none"
+            reported = f"its cluster is {machine.cluster}" if machine.cluster else "it has no cluster"
             next_step = f"set its hwaccel_cluster to one of {some(names)}"
-            yield Fault(f"machine {machine.name} is of no cluster that is known", where, reported, next_step)
+            yield Fault(f"machine {machine.name} belongs to no known cluster", where, reported, next_step)
         if machine.name in _RESERVED:
             yield Fault(
-                f"machine {machine.name} has a name of the cluster itself",
+                f"machine {machine.name} has a name that its cluster uses",
                 where,
                 "",
-                f"call it otherwise than {', '.join(_RESERVED)}",
+                f"use a name other than {', '.join(_RESERVED)}",
             )
         if machine.address in taken:
-            what = f"address {machine.address} of machine {machine.name} is that of {taken[machine.address]}"
-            yield Fault(what, where, "", "give the machine an address of its own")
+            what = f"address {machine.address} of machine {machine.name} is also that of {taken[machine.address]}"
+            yield Fault(what, where, "", "give the machine a unique address")
         yield from _place(site, machine, cluster, where, bool(settings["dhcp"]))
 
 
 def _place(site: Site, machine: Machine, cluster: Cluster | None, where: str, dhcp: bool) -> c.Iterator[Fault]:
-    """Whether the machine's address lies where its cluster and its subnet are."""
+    """Problems of the machine's address in its cluster and its subnet."""
     address = machine.address
     subnet = next((one for one in site.subnets if address in one.network), None)
     if cluster and cluster.machine_networks and not any(address in network for network in cluster.machine_networks):
@@ -133,7 +135,7 @@ def _place(site: Site, machine: Machine, cluster: Cluster | None, where: str, dh
         yield Fault(what, where, "", f"correct the address, or hwaccel_machine_network of {cluster.name}")
     elif dhcp and subnet is None:
         known = some([str(one.network) for one in site.subnets])
-        what = f"address {address} of machine {machine.name} is in no network that gets addresses from here ({known})"
+        what = f"address {address} of machine {machine.name} is in no network of dns_pxe_networks ({known})"
         yield Fault(what, where, "", "correct the address, or add its network to dns_pxe_networks")
     if subnet is None:
         return
@@ -143,18 +145,18 @@ def _place(site: Site, machine: Machine, cluster: Cluster | None, where: str, dh
         and address in (subnet.network.network_address, subnet.network.broadcast_address)
     ):
         yield Fault(
-            f"address {address} of machine {machine.name} is that of the network {subnet.network} itself",
+            f"address {address} of machine {machine.name} is the network or broadcast address of {subnet.network}",
             where,
             "",
-            "take another",
+            "use another",
         )
     if _in_pool(address, subnet):
-        what = f"address {address} of machine {machine.name} lies in the pool {subnet.pool[0]} to {subnet.pool[1]}"
+        what = f"address {address} of machine {machine.name} is in the pool {subnet.pool[0]} to {subnet.pool[1]}"
         yield Fault(
             what,
             where,
-            "a machine that nobody knows could get it first",
-            "take an address outside the pool, or make the pool smaller",
+            "an unknown machine could get it first",
+            "use an address outside the pool, or reduce the pool",
         )
 
 
@@ -163,7 +165,7 @@ def _in_pool(address: Address, subnet: Subnet) -> bool:
 
 
 def _taken(site: Site) -> dict[Address, str]:
-    """Addresses of others. A load balancer may stand on a machine of one node: its address is no fault."""
+    """Addresses that machines cannot have. Those of load balancers are allowed, because a single-node cluster may have its load balancer on the node."""
     return {
         **{one.router: f"the router of {one.network}" for one in site.subnets if one.router},
         site.address: "this boot server",
@@ -178,7 +180,7 @@ def _boots(site: Site) -> c.Iterator[Fault]:
         ("ignitions", [one.path for one in site.ignitions]),
     ):
         for path in sorted({one for one in paths if paths.count(one) > 1}):
-            yield Fault(f"{path} is there {paths.count(path)} times", f"dns_pxe_{kind}", "", "leave one of them")
+            yield Fault(f"{path} is declared {paths.count(path)} times", f"dns_pxe_{kind}", "", "keep one of them")
     for number, profile in enumerate(site.profiles):
         for key, path in (("kernel", profile.kernel), ("initramfs", profile.initramfs), ("rootfs", profile.rootfs)):
             if path and path not in artifacts:
@@ -202,18 +204,20 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         return
     profile = site.profile(machine)
     if profile is None:
-        what = f"machine {machine.name} is to be installed, and nothing says what it boots"
-        why = f"no profile fits role {machine.role}, cluster {machine.cluster} and architecture {machine.architecture}"
+        what = f"machine {machine.name} has to be installed, but has no profile"
+        why = (
+            f"no profile matches role {machine.role}, cluster {machine.cluster} and architecture {machine.architecture}"
+        )
         yield Fault(what, where, why, "add one to dns_pxe_profiles")
         return
     try:
         if "'" in entries.arguments(site, machine, profile, ""):
             what, why = (
-                f"kernel arguments of machine {machine.name} hold a single quote",
-                "GRUB would read what comes after it as commands of its own",
+                f"kernel arguments of machine {machine.name} contain a single quote",
+                "GRUB would execute the text after it as commands",
             )
-            yield Fault(what, "dns_pxe_profiles", why, "take it out of arguments and install_device")
+            yield Fault(what, "dns_pxe_profiles", why, "remove it from arguments and install_device")
     except (KeyError, ValueError, IndexError) as error:
         what = f"kernel arguments of machine {machine.name} cannot be completed"
-        next_step = f"take one of {', '.join(sorted(entries.PLACEHOLDERS))} between the braces, and double braces that are meant as such"
+        next_step = f"use one of {', '.join(sorted(entries.PLACEHOLDERS))} in braces, and double literal braces"
         yield Fault(what, "dns_pxe_profiles", str(error), next_step)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tasks have found beside the look at the boot server, from their results. Pure."""
+"""Results of tasks that observe sources of files and other DHCP servers. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Results = c.Sequence[c.Mapping[str, t.Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where a file comes from. error: why it is not available, empty where it is. checksum: empty where it is not known before it was fetched."""
+    """Source of a file. error: why it is not available, empty if it is. checksum: empty if it is unknown before the download."""
 
     error: str = ""
     checksum: str = ""
@@ -23,7 +23,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Findings:
-    """images: checksums by path of artifacts that are there. sources: by their names. dhcp_servers: offers of other servers. unasked: why none could be."""
+    """images: checksums of present artifacts by path. sources: by name. dhcp_servers: offers of other servers. unasked: why the probe failed."""
 
     images: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     sources: c.Mapping[str, Source] = dataclasses.field(default_factory=dict)
@@ -32,14 +32,14 @@ class Findings:
 
 
 def read(found: c.Mapping[str, t.Any]) -> Findings:
-    """From results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: of the script."""
+    """Reads results of loops. images: of stat on the server. local: of stat on the controller. remote: of uri. probe: of the script."""
     images = {one["item"]["path"]: _stat(one).get("checksum", "") for one in found["images"]}
     sources = {one["source"]: _local(one) for one in _done(found["local"])} | {
         one["source"]: _remote(one) for one in _done(found["remote"])
     }
     probe = found["probe"]
     if probe.get("rc"):
-        # Of ssh there can be lines on the other output.
+        # Standard error may contain lines of SSH.
         said = str(probe.get("stdout") or probe.get("stderr") or "").strip()
         return Findings(images, sources, unasked=said.splitlines()[-1] if said else f"exit status {probe['rc']}")
     return Findings(images, sources, json.loads(probe.get("stdout") or "[]"))
@@ -49,7 +49,7 @@ def _done(results: Results) -> c.Iterator[c.Mapping[str, t.Any]]:
     for one in results:
         if not one.get("skipped"):
             item = one["item"]
-            # Of artifacts the item is a result itself, of the loop that has looked for them on the server.
+            # The item of an artifact is a result itself: that of the loop on the server.
             yield {**one, "source": item.get("source") or item["item"]["source"]}
 
 
@@ -62,7 +62,7 @@ def _local(result: c.Mapping[str, t.Any]) -> Source:
     return (
         Source(checksum=found["checksum"])
         if found.get("checksum")
-        else Source(result.get("msg") or "there is no such file on the controller")
+        else Source(result.get("msg") or "the file does not exist on the controller")
     )
 
 

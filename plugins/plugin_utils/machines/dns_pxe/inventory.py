@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a boot server takes from an inventory. Pure."""
+"""What a boot server reads from an inventory. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
-#: Variables of clusters by the keys that the role has for them.
+#: Variables of clusters by the keys of the role.
 _CLUSTER = {
     "domain": "hwaccel_domain",
     "api": "hwaccel_load_balancer_address",
@@ -25,7 +25,7 @@ _CLUSTER = {
 
 
 def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
-    """Clusters, machines and joined nodes of what one boot server is for."""
+    """Clusters, machines and joined nodes of one boot server."""
     served = inventory.clusters_of(groups, hostvars, host)
     return {
         "clusters": [{"name": name, **inventory.values(hostvars.get(name, {}), _CLUSTER)} for name in served],
@@ -35,7 +35,7 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 
 def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
-    """Its nodes, each with the number of its boot, None where it could not be asked. Of a cluster that is new, silence means that it has none yet."""
+    """Nodes of a cluster with their boot IDs, None if they are unknown. A new cluster that does not answer has no nodes."""
     requested = variables.get("hwaccel_asked_nodes") or {}
     if "nodes" in requested:
         return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in requested["nodes"]]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which machines are installed, and which never are by themselves, because they have been nodes: what a boot server remembers of that. Pure.
+"""Which machines are installed, and which are not because they have been nodes. The boot server records these. Pure.
 
-Silence of a cluster looks alike before its first node and after its last master has failed. Only memory tells the two apart, so that no variable that
-somebody has left in an inventory can wipe a machine at work.
+A cluster does not answer before its first node, nor after its last master has failed. Only a record of earlier nodes distinguishes the two, so that a
+forgotten variable in an inventory cannot wipe a machine in use.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 
 #: Cluster and name of a machine.
 Key = tuple[str, str]
-#: Number of a node's boot by its name, by cluster. A cluster that could not be asked has no entry.
+#: Boot IDs of nodes by name, by cluster. A cluster whose nodes are unknown has no entry.
 Nodes = c.Mapping[str, c.Mapping[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Member:
-    """A machine that has been seen as a node. mac: by which it is known under another name; empty for a bootstrap machine, which may become a node later."""
+    """A machine that was observed as a node. mac: identifies it after it is renamed; empty for a bootstrap machine, which may become a node later."""
 
     cluster: str
     name: str
@@ -36,9 +36,9 @@ class Member:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Again:
-    """A wish to install a machine again. boot: number of its node's boot by then, None where it was no node, or nobody could be asked.
+    """A request to reinstall a machine. boot: boot ID of its node at that time, None if it was not a node, or if this was unknown.
 
-    done: it has been a node with another boot since, so that the wish is used up for as long as it stands.
+    done: whether it has been a node with another boot ID since, so that the request is completed.
     """
 
     cluster: str
@@ -54,7 +54,7 @@ class Memory:
 
     @property
     def text(self) -> str:
-        """As the file has it. Empty where nothing is remembered."""
+        """Text of the file. Empty if nothing is recorded."""
         kept = {
             "again": [dataclasses.asdict(one) for one in self.again],
             "nodes": [dataclasses.asdict(one) for one in self.members],
@@ -64,7 +64,7 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """memory: to be kept. installs: machines that are installed when they boot by network. messages: why others are not."""
+    """memory: to be written. installs: machines that are installed when they boot from the network. messages: why others are not."""
 
     memory: Memory
     installs: frozenset[Key]
@@ -76,14 +76,14 @@ NOBODY = Decision(NOTHING, frozenset())
 
 
 def read(text: str, path: str) -> tuple[Memory, list[Fault]]:
-    """Of the file. What cannot be read is a fault: without it a machine at work could look like a new one."""
+    """Reads the file. A damaged file is a problem, because without it a machine in use could count as new."""
     try:
         kept = json.loads(text) if text else {"nodes": [], "again": []}
         return Memory(tuple(Member(**one) for one in kept["nodes"]), tuple(Again(**one) for one in kept["again"])), []
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        what = "it cannot be read which machines have been nodes, so that none may be installed"
+        what = "the record of machines that have been nodes cannot be read, so no machine can be installed"
         next_step = (
-            "put the file back; or remove it, once no machine of the inventory is at work or its cluster answers"
+            "restore the file; or remove it if no machine of the inventory is in use, or if their clusters answer"
         )
         return Memory(), [Fault(what, path, f"{type(error).__name__}: {error}", next_step)]
 
@@ -91,7 +91,7 @@ def read(text: str, path: str) -> tuple[Memory, list[Fault]]:
 def decided(
     memory: Memory, found: c.Sequence[Machine], joined: c.Mapping[str, t.Any] | None, again: c.Sequence[str]
 ) -> Decision:
-    """joined: nodes by cluster, names or dictionaries with name and boot. again: machines that are wiped because somebody has named them."""
+    """joined: nodes by cluster, names or dictionaries with name and boot. again: machines that are explicitly requested to be reinstalled."""
     nodes = _nodes(joined or {})
     members, gone = _members(memory, found, nodes)
     wishes = _wishes(memory, found, nodes, again)
@@ -108,7 +108,9 @@ def decided(
         ]
     )
     forgotten = (
-        (f"forgotten, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",) if gone else ()
+        (f"removed from the record, as neither the inventory nor their cluster has them any more: {some(gone, 12)}",)
+        if gone
+        else ()
     )
     return Decision(learned, frozenset(desired), messages + forgotten)
 
@@ -116,7 +118,7 @@ def decided(
 def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:
     for machine in found:
         if _declared(machine) is None:
-            what = f"nobody can tell whether machine {machine.name} is to be installed"
+            what = f"it is unknown whether machine {machine.name} has to be installed"
             why = f"its hwaccel_install is {machine.more['install']}, which is neither true nor false"
             yield Fault(what, f"dns_pxe_machines: {machine.name}", why, "write it as true or false")
     for name in again:
@@ -125,11 +127,11 @@ def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fau
             yield Fault(
                 f"{name} cannot be installed again",
                 "dns_pxe_install_again",
-                "there is no such machine",
-                "correct the name, or take it out",
+                "the machine does not exist",
+                "correct the name, or remove it",
             )
         elif len(matching) > 1:
-            why = f"clusters {some(machine.cluster for machine in matching)} have machines of this name"
+            why = f"clusters {some(machine.cluster for machine in matching)} have machines with this name"
             yield Fault(
                 f"{name} cannot be installed again",
                 "dns_pxe_install_again",
@@ -147,7 +149,7 @@ def _named(found: c.Iterable[Machine], name: str) -> list[Machine]:
 
 
 def _nodes(joined: c.Mapping[str, t.Any]) -> Nodes:
-    """Nodes may have the domain behind their names."""
+    """Names of nodes may end with the domain."""
     declared = {
         cluster: [one if isinstance(one, c.Mapping) else {"name": one} for one in nodes or ()]
         for cluster, nodes in joined.items()
@@ -163,20 +165,20 @@ def _key(one: Machine | Member | Again) -> Key:
 
 
 def _boot(machine: Machine, nodes: Nodes) -> str | None:
-    """Number of its node's boot, None where it is no node. A bootstrap machine is none; once its cluster has one, it has done what it is for."""
+    """Boot ID of its node, None if it is not a node. A bootstrap machine counts as a node as soon as its cluster has one, because it is not needed any more."""
     there = nodes.get(machine.cluster, {})
     return ("" if there else None) if machine.role == machines.BOOTSTRAP else there.get(machine.name)
 
 
 def _members(memory: Memory, found: c.Sequence[Machine], nodes: Nodes) -> tuple[set[Member], list[str]]:
-    """Who is remembered, and who is not any more."""
+    """Recorded machines, and those that are removed from the record."""
     joined = [machine for machine in found if _boot(machine, nodes) is not None]
     now = {Member(*_key(machine), "" if machine.role == machines.BOOTSTRAP else machine.mac) for machine in joined}
     keys, macs = {_key(one) for one in now}, {one.mac for one in now if one.mac}
     before = [one for one in memory.members if _key(one) not in keys and one.mac not in macs]
     listed = {_key(machine) for machine in found}
     cards = {machine.mac for machine in found if machine.mac}
-    # An inventory can lack machines by accident: that a cluster which has others knows it no more has to be seen as well.
+    # An inventory may lack machines by accident, so a machine is removed only if its cluster has other nodes but not this one.
     gone = [
         one
         for one in before
@@ -189,7 +191,7 @@ def _members(memory: Memory, found: c.Sequence[Machine], nodes: Nodes) -> tuple[
 
 
 def _wishes(memory: Memory, found: c.Sequence[Machine], nodes: Nodes, again: c.Sequence[str]) -> dict[Key, Again]:
-    """Those that stand. One that is used up is kept for as long as its machine is named: nobody wants it installed at each run."""
+    """Current requests. A completed one is kept as long as its machine is named, so that the machine is not reinstalled at each run."""
     before = {_key(one): one for one in memory.again}
     wishes = {}
     for machine in (matching[0] for name in again if len(matching := _named(found, name)) == 1):
@@ -203,25 +205,27 @@ def _wishes(memory: Memory, found: c.Sequence[Machine], nodes: Nodes, again: c.S
     return wishes
 
 
-_JOINED = "not installed, though hwaccel_install is set, as they have joined: {}"
+_JOINED = "not installed although hwaccel_install is set, as they have joined: {}"
 _REMEMBERED = (
-    "not installed, though hwaccel_install is set, as this server has seen them as nodes before: {}. "
-    "Next: name those that are to be wiped in dns_pxe_install_again"
+    "not installed although hwaccel_install is set, as they have been nodes before: {}. "
+    "Next: add those that have to be wiped to dns_pxe_install_again"
 )
-_SILENT = "cluster {} could not be asked for its nodes: no machine of it is installed, for any of them may be at work"
+_SILENT = "the nodes of cluster {} are unknown: none of its machines is installed, as they may be in use"
 _NONE_LEFT = (
-    "cluster {} has had nodes and tells none now: no machine of it is installed by itself, for any of them may be at work; "
-    "hwaccel_new_cluster counts for nothing after the first node. Next: take it out"
+    "cluster {} has had nodes and reports none now: none of its machines is installed, as they may be in use; "
+    "hwaccel_new_cluster has no effect after the first node. Next: remove it"
 )
 
 
-_AGAIN = "installed because dns_pxe_install_again names them, until they have joined anew: {}"
-_USED_UP = "not installed once more, as they have joined anew since dns_pxe_install_again named them: {}. Next: take them out of it"
+_AGAIN = "installed because dns_pxe_install_again names them, until they have joined again: {}"
+_USED_UP = (
+    "not installed again, as they have joined since dns_pxe_install_again named them: {}. Next: remove them from it"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Known:
-    """Members by what they are found by."""
+    """Members by name and by MAC address."""
 
     keys: c.Mapping[Key, Member]
     macs: c.Mapping[str, Member]
@@ -237,7 +241,7 @@ class _Known:
 
 
 def _kept(machine: Machine, known: _Known, nodes: Nodes) -> tuple[str, str]:
-    """Why a machine that is declared to be installed is not, and what to fill that in with. Empty where it is."""
+    """Why a machine is not installed although this is declared, with the value for the placeholder. Empty if it is installed."""
     if _boot(machine, nodes) is not None:
         return _JOINED, machine.name
     if _key(machine) in known.keys:

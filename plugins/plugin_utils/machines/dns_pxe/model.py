@@ -18,16 +18,16 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 
 Settings = c.Mapping[str, t.Any]
 _Item = t.TypeVar("_Item")
-#: A path below a folder that is served: no way up, nothing that a shell, a boot loader or nginx would read otherwise.
+#: A path below a served folder: no parent folder, and no character that is special in a shell, a boot loader or nginx.
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
-#: As dnsmasq has them (its manual, --dhcp-range).
+#: Lease times of dnsmasq (its manual, --dhcp-range).
 _LEASE = re.compile(r"\d+[smhdw]?|infinite")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """api, api_int, ingress: addresses behind these names, several for round-robin DNS."""
+    """api, api_int, ingress: addresses of these names, several for round-robin DNS."""
 
     name: str
     domain: str
@@ -42,7 +42,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Subnet:
-    """A network that gets addresses from here. pool: first and last address for machines that nobody knows, empty where these get nothing."""
+    """A network for DHCP. pool: first and last address for unknown machines, empty if these get no address."""
 
     network: Network
     router: Address | None = None
@@ -55,7 +55,7 @@ class Subnet:
 
 @dataclasses.dataclass(frozen=True)
 class Artifact:
-    """A file that machines fetch. path: below images/. source, signature: an address, or a path on the controller. keyring: such a path."""
+    """A file that machines download. path: below images/. source, signature: an address, or a path on the controller. keyring: a path on the controller."""
 
     path: str
     source: str
@@ -70,7 +70,7 @@ class Artifact:
 
 @dataclasses.dataclass(frozen=True)
 class Ignition:
-    """A file that machines are configured by. path: below ignition/. source: a path on the controller."""
+    """An ignition file of machines. path: below ignition/. source: a path on the controller."""
 
     path: str
     source: str
@@ -78,7 +78,7 @@ class Ignition:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What machines of a role boot to be installed. cluster, architecture: empty where it is for all."""
+    """What machines of a role boot for their installation. cluster, architecture: empty for all."""
 
     role: str
     kernel: str
@@ -100,7 +100,7 @@ class Profile:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """Everything that one boot server serves. address: its own, by which machines reach it. decision: who is installed."""
+    """Everything that one boot server serves. address: at which machines reach it. decision: which machines are installed."""
 
     address: Address
     clusters: tuple[Cluster, ...] = ()
@@ -126,16 +126,16 @@ class Site:
         return f"{machine.name}.{domain}" if domain else machine.name
 
     def installed_now(self, machine: Machine) -> bool:
-        """Whether the machine is to be installed when it boots by network."""
+        """Whether the machine is installed when it boots from the network."""
         return (machine.cluster, machine.name) in self.decision.installs
 
     def profile(self, machine: Machine) -> Profile | None:
-        """The one that says most of the machine."""
+        """The most specific profile for the machine."""
         fitting = [one for one in self.profiles if one.fits(machine)]
         return max(fitting, key=lambda one: bool(one.cluster) + bool(one.architecture), default=None)
 
     def readers(self, ignition: Ignition) -> list[Machine]:
-        """Machines that need an ignition file now."""
+        """Machines that need this ignition file now."""
         return [
             one
             for one in self.machines
@@ -144,7 +144,7 @@ class Site:
 
 
 class Reader:
-    """Reads variables of the role, and collects what is wrong with them."""
+    """Reads variables of the role, and collects problems."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -182,7 +182,7 @@ class Reader:
         try:
             return ipaddress.ip_address(str(value))
         except ValueError:
-            self.fault(f"{value} is no IP address", where, "", "write it as 10.0.0.5, without a prefix length")
+            self.fault(f"{value} is not an IP address", where, "", "write it as 10.0.0.5, without a prefix length")
             return None
 
     def addresses(self, value: t.Any, where: str) -> tuple[Address, ...]:
@@ -195,10 +195,10 @@ class Reader:
                 found.append(ipaddress.ip_network(str(one)))
             except ValueError as error:
                 self.fault(
-                    f"{one} is no network",
+                    f"{one} is not a network",
                     where,
                     str(error),
-                    "write it as 10.0.0.0/24, with no bit set behind the prefix",
+                    "write it as 10.0.0.0/24, without host bits",
                 )
         return tuple(found)
 
@@ -211,26 +211,26 @@ class Reader:
     def path(self, value: t.Any, where: str) -> str:
         if not _PATH.fullmatch(str(value)):
             self.fault(
-                f"{value} is no path of a file that is served",
+                f"{value} is not a path of a served file",
                 where,
                 "",
-                "take letters, digits and . _ + - /, no part beginning with a dot",
+                "use letters, digits and . _ + - /, without a dot at the start of a part",
             )
         return str(value)
 
     def name(self, value: t.Any, where: str) -> str:
         if not machines.is_name(str(value)):
             self.fault(
-                f"{value} is no DNS name",
+                f"{value} is not a DNS name",
                 where,
                 "",
-                "take lower-case letters, digits and hyphens, with dots between labels of 63 characters at most",
+                "use lower-case letters, digits and hyphens, with dots between labels of 63 characters at most",
             )
         return str(value)
 
 
 def is_address(source: str) -> bool:
-    """Or else it is a path on the controller."""
+    """Whether a source is an address. Otherwise it is a path on the controller."""
     return source.startswith(("http://", "https://"))
 
 
@@ -245,7 +245,7 @@ def overlap(one: Network, other: Network) -> bool:
 
 
 def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site | None, list[Fault]]:
-    """The site, None where not even its own address is known, and what is wrong with single values. memory: of the machines that have been nodes."""
+    """The site, None without an address of the server, and problems of single values. memory: of machines that have been nodes."""
     reader = Reader(settings)
     address = reader.address(settings["address"], "address")
     if address is None and not reader.faults:
@@ -313,12 +313,12 @@ def _subnet(reader: Reader, entry: Settings, where: str) -> Subnet | None:
     except ValueError:
         mtu = -1
     if mtu and not 576 <= mtu <= 65535:
-        reader.fault(f"{entry.get('mtu')} is no MTU", where, "", "write it as 1500 or 9000")
+        reader.fault(f"{entry.get('mtu')} is not an MTU", where, "", "write it as 1500 or 9000")
     router = reader.address(entry.get("router"), where)
     dns, ntp = reader.addresses(entry.get("dns"), where), reader.addresses(entry.get("ntp"), where)
     lease = str(entry.get("lease") or "12h")
     if not _LEASE.fullmatch(lease):
-        reader.fault(f"{lease} is no lease time", where, "", "write it as 45m, 12h, 7d or infinite")
+        reader.fault(f"{lease} is not a lease time", where, "", "write it as 45m, 12h, 7d or infinite")
     return Subnet(network[0], router, dns, ntp, mtu, lease, pool) if network else None
 
 
@@ -341,7 +341,7 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
     checksum = str(entry["checksum"]).lower()
     if not _SHA256.fullmatch(checksum):
         reader.fault(
-            f"{entry['path']} has no checksum that can be used",
+            f"{entry['path']} has no valid checksum",
             where,
             checksum,
             "write sha256: and the 64 digits of its publisher",
@@ -352,14 +352,14 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
         reader.fault(
             f"{entry['path']} has no {lacks}",
             where,
-            "a signature is held against the keys of a keyring",
-            f"set its {lacks}, or leave both out",
+            "a signature is verified with a keyring",
+            f"set its {lacks}, or remove both",
         )
     return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
 
 
 def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:
-    """Who is answered where nothing is declared: machines and nobody else."""
+    """Clients that are answered by default: the networks of machines."""
     return tuple(
         dict.fromkeys(
             [*(one.network for one in subnets), *(network for one in clusters for network in one.machine_networks)]

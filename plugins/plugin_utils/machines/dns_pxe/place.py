@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The boot server as it was observed, and what is wrong with it. Pure."""
+"""Problems of the observed boot server. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 ROLE = "dns_pxe"
 CONFIG, STATE = f"/etc/hwaccel-gpu/{ROLE}", record.folder(ROLE)
 FILES, STAGING, IGNITION = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition"
-#: Which machines have been nodes. It goes with the role alone.
+#: The record of machines that have been nodes. Only teardown removes it.
 MEMORY = f"{STATE}/joined.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
@@ -53,8 +53,8 @@ def _addresses(observed: Host, settings: Settings) -> c.Iterator[Fault]:
                 "correct the name",
             )
     if not settings["interfaces"]:
-        next_step = "name those at which machines are, or relays reach this server"
-        yield Fault("no interface is named to serve at", "dns_pxe_interfaces", "", next_step)
+        next_step = "name those on which machines or relays reach this server"
+        yield Fault("no interface to serve on is set", "dns_pxe_interfaces", "", next_step)
 
 
 def _ports(observed: Host, settings: Settings) -> c.Iterator[Fault]:
@@ -66,68 +66,66 @@ def _ports(observed: Host, settings: Settings) -> c.Iterator[Fault]:
         near = (_everywhere(one) or one.address in mine) and one.device in ("", *settings["interfaces"])
         ours = one.unit in (f"{units.DNSMASQ}.service", f"{units.NGINX}.service")
         if near and not ours and (one.protocol, one.port) in desired:
-            what = f"port {one.port}/{one.protocol} is taken by {one.process or 'a program that cannot be seen'}"
+            what = f"port {one.port}/{one.protocol} is in use by {one.process or 'an unknown program'}"
             where = f"{'all addresses' if _everywhere(one) else one.address}{f' of {one.unit}' if one.unit else ''}"
             yield Fault(
                 what,
                 where,
                 "",
-                "stop that service, or give way to it by dns_pxe_dns, dns_pxe_dhcp or dns_pxe_http_port",
+                "stop that service, or avoid the port with dns_pxe_dns, dns_pxe_dhcp or dns_pxe_http_port",
             )
 
 
 def _everywhere(listener: Listener) -> bool:
-    """Whether it has a port at all addresses."""
+    """Whether it listens on all addresses."""
     return listener.address in ("*", "") or ipaddress.ip_address(listener.address).is_unspecified
 
 
 def _foreign(observed: Host, settings: Settings) -> c.Iterator[Fault]:
-    """A service that somebody else has configured and uses would serve that no more."""
+    """Existing configurations that services would not serve any more."""
     if FOREIGN in settings["skipped_checks"]:
         return
     desired = {units.DNSMASQ: True, units.NGINX: settings["pxe"]}
     for unit, files in ((unit, observed.fact(f"foreign_{unit}").split()) for unit in desired if desired[unit]):
         if files and observed.unit(unit).active and units.path(unit) not in observed.files:
-            why = f"{some(files)} would be served no more, for the service is pointed at files of this role"
-            next_step = (
-                f"move that to another server, or add {FOREIGN} to dns_pxe_skipped_checks where it is not needed"
-            )
-            yield Fault(f"{unit} serves somebody else here", files[0], why, next_step)
+            why = f"{some(files)} would not be served any more, because the role replaces the configuration of the service"
+            next_step = f"move it to another server, or add {FOREIGN} to dns_pxe_skipped_checks if it is not needed"
+            yield Fault(f"{unit} has an existing configuration", files[0], why, next_step)
 
 
 def _servers(observed: Host, settings: Settings, found: Findings) -> c.Iterator[Fault]:
     if OTHER_DHCP in settings["skipped_checks"]:
         return
-    # At an interface that is not there nobody can ask.
+    # The probe cannot run on a missing interface, which is reported separately.
     if found.unasked and set(settings["interfaces"]) <= set(observed.addresses.values()):
-        next_step = f"see to what it names; or add {OTHER_DHCP} to dns_pxe_skipped_checks where you know of no other"
-        yield Fault("nobody can tell whether another DHCP server answers", "", found.unasked, next_step)
+        next_step = f"correct what it reports; or add {OTHER_DHCP} to dns_pxe_skipped_checks if there is no other"
+        yield Fault("it is unknown whether another DHCP server answers", "", found.unasked, next_step)
     for one in found.dhcp_servers:
-        what = f"another DHCP server answers at {one['interface']}: {one['server']}"
+        what = f"another DHCP server answers on {one['interface']}: {one['server']}"
         next_step = (
-            f"switch it off there, or add {OTHER_DHCP} to dns_pxe_skipped_checks where it leaves our machines alone"
+            f"disable it there, or add {OTHER_DHCP} to dns_pxe_skipped_checks if it does not answer these machines"
         )
-        yield Fault(what, "", f"it has offered {one['offered']}; machines would boot by whoever is faster", next_step)
+        yield Fault(what, "", f"it has offered {one['offered']}; machines would boot from the faster server", next_step)
 
 
 def unusable(path: str, source: str, checksum: str, found: Findings) -> Fault | None:
-    """Why a file that has to be fetched cannot be. checksum: empty where any will do."""
-    observed = found.sources.get(source, Source("nobody has looked for it"))
+    """The problem of a file that cannot be downloaded. checksum: empty for any."""
+    observed = found.sources.get(source, Source("it was not observed"))
     if observed.error:
-        # It was looked for beside the playbook, which may be the collection's.
+        # Ansible searches relative paths beside the playbook, which may be in the collection.
         relative = not source.startswith(("/", "~", "http://", "https://"))
-        absolute = "write it as an absolute path, from inventory_dir where it is beside the inventory"
+        absolute = "write it as an absolute path, with inventory_dir if it is beside the inventory"
         return Fault(
             f"{path} is missing",
             source,
             observed.error,
-            absolute if relative else "correct the source, or put the file there",
+            absolute if relative else "correct the source, or add the file",
         )
     if checksum and observed.checksum and f"sha256:{observed.checksum}" != checksum:
         return Fault(
-            f"{path} is another file than it should be",
+            f"{path} has another checksum than expected",
             source,
-            f"it has sha256:{observed.checksum}, not {checksum}",
+            f"it has sha256:{observed.checksum} instead of {checksum}",
             "correct one of them",
         )
     return None

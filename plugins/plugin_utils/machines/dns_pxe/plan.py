@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role dns_pxe does on one boot server, from what was observed of it."""
+"""The plan of the role dns_pxe for one boot server, from its observed state."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
-#: Folders in which everything is this role's.
+#: Folders with files of this role only.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
 
 
 def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
-    """What is to be done, in plain data. found: what was looked for elsewhere, the sources of files and other DHCP servers.
+    """The plan, in plain data. found: sources of files, and other DHCP servers.
 
-    predicted: what a run would do, a line each. changes: paths of files that differ, diff: how, lines: these files as write.sh reads them, early: those that
-    come before packages. record: by which teardown puts everything back, empty where it is as desired. staged: texts by path that the services' checkers read;
-    checks: commands that judge them, each with name and argv. absent: paths that are not to be. packages: those that are missing, by apt where that is true.
-    loaders: programs to be copied, each with source and path. artifacts: files to be fetched, each with path, source, checksum, signature, keyring and remote.
-    ignitions: files to be copied, each with path and source. actions: services that do not run with what is on disk, as services.Action.
-    released: services that the role needs no more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need labels.
-    firewall: openings of firewalls that run, each with firewall, open, port, protocol, source and rule. expected: what machines must find, for the self test.
+    predicted: what a run would do, one line each. changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh;
+    early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for
+    the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
+    installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
+    and remote. ignitions: files to copy, each with path and source. actions: for services that do not run with the files on disk, as services.Action.
+    released: services that the role does not need any more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need
+    labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule. expected: for the self-test.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
@@ -63,7 +63,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     lacking = _lacking(observed, system, site, settings)
     loaders, missing = _loaders(observed, site, settings, system)
-    # Before packages are there, what they bring is not missing.
+    # Files of packages are not missing before these are installed.
     brought = set(system.packages) - set(settings["loaders"]) if lacking else set()
     wrong += [fault for name, fault in missing.items() if name not in brought]
     fetched, copied = _fetched(observed, site, settings, found, wrong), _copied(observed, site, settings, found, wrong)
@@ -104,7 +104,7 @@ def _lacking(observed: Host, system: systems.Family, site: Site, settings: Setti
 
 
 def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Family | None, list[Fault]]:
-    """The site and the system of the boot server, None where either is not known, with everything that is wrong in what was given."""
+    """The site and the system of the boot server, None if either is unknown, with problems of the variables."""
     memory, unreadable = latch.read(observed.text(MEMORY), MEMORY)
     site, faulty = model.read(settings, memory)
     wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
@@ -113,25 +113,25 @@ def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Fami
     system = systems.family(observed.os_release)
     if system is None:
         name = observed.os_release.get("PRETTY_NAME", "it has no name")
-        step = "take a boot server of the Debian or RedHat family"
-        wrong.append(Fault("this system is not known", "/etc/os-release", name, step))
+        step = "use a boot server of the Debian or RedHat family"
+        wrong.append(Fault("this system is not supported", "/etc/os-release", name, step))
     return site, system, wrong
 
 
 def _predicted(made: c.Mapping[str, t.Any]) -> list[str]:
-    """What a run without check mode would do, in sentences."""
+    """What a run without check mode would do, one line each."""
     return [
         *(f"install {name}" for name in made["packages"]),
         *_counted("write", made["changes"]),
         *_counted("remove", made["absent"]),
-        *(f"fetch {one['path']}" for one in made["artifacts"]),
+        *(f"download {one['path']}" for one in made["artifacts"]),
         *(f"copy {one['path']}" for one in [*made["loaders"], *made["ignitions"]]),
         *(f"{one['state']}: {one['unit']}" for one in made["actions"]),
     ]
 
 
 def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str, str]:
-    """Every file of the role that is text, by path."""
+    """Every text file of the role, by path."""
     made = {
         f"{CONFIG}/dnsmasq.conf": dnsmasq.config(site, settings, CONFIG, FILES),
         f"{CONFIG}/{dnsmasq.HOSTS}": dnsmasq.hosts(site),
@@ -150,26 +150,24 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
 
 
 def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str]:
-    """By path, in one write with the entries that follow from it. Nothing where there is nothing to remember yet."""
+    """The record of nodes by path, written together with the entries that depend on it. Empty if there is nothing to record."""
     text = site.decision.memory.text
     return {MEMORY: text} if settings["pxe"] and (text or MEMORY in observed.files) else {}
 
 
 def _counted(verb: str, paths: list[str]) -> list[str]:
-    """Files of machines are counted: there are hundreds."""
+    """Messages about files. Boot entries are counted, because there may be hundreds."""
     boots = [path for path in paths if path.startswith(FILES)]
     messages = [f"{verb} {path}" for path in paths if path not in boots]
     return messages + (
-        [
-            f"{verb} {len(boots)} files by which machines boot: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"
-        ]
+        [f"{verb} {len(boots)} boot entries of machines: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"]
         if boots
         else []
     )
 
 
 def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
-    """What the services' own checkers read before the services do, and how they are asked."""
+    """Texts for the services' own checkers, and their commands."""
     texts = {f"{STAGING}/dnsmasq.conf": dnsmasq.config(site, settings, STAGING, FILES)}
     checks = {"dnsmasq": ["dnsmasq", "--test", f"--conf-file={STAGING}/dnsmasq.conf"]}
     if settings["pxe"]:
@@ -187,7 +185,7 @@ def _same(observed: Host, path: str, text: str) -> bool:
 
 
 def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
-    """What an earlier inventory has left: entries of machines that are gone, keys that nobody needs any more."""
+    """Files of earlier inventories: entries of removed machines, and ignition files that no machine needs any more."""
     folders = tuple(f"{FILES}/{name}/" for name in _ENTRIES)
     old = [path for path in observed.checksums if path.startswith(folders) and path not in contents]
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
@@ -204,12 +202,12 @@ def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[s
 def _loaders(
     observed: Host, site: Site, settings: Settings, system: systems.Family
 ) -> tuple[list[dict[str, str]], dict[str, Fault]]:
-    """Programs that are to be copied to where they are served, and those that are nowhere."""
+    """Boot programs to copy to the served folder, and problems of missing ones."""
     copies, missing = [], {}
     for name, source in systems.sources(system, site, settings).items():
         if source not in observed.checksums:
-            why = f"it is not at {source}" if source else "no package of this system has it"
-            next_step = f"install it there, or tell where it is: dns_pxe_loaders: {{{name}: /path}}"
+            why = f"it does not exist at {source}" if source else "no package of this system has it"
+            next_step = f"install it there, or set its path: dns_pxe_loaders: {{{name}: /path}}"
             missing[name] = Fault(f"{name}, which machines boot, is missing", "dns_pxe_loaders", why, next_step)
         elif observed.checksums.get(f"{FILES}/{name}") != observed.checksums[source]:
             copies.append({"source": source, "path": f"{FILES}/{name}"})
@@ -219,7 +217,7 @@ def _loaders(
 def _fetched(
     observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
 ) -> list[dict[str, t.Any]]:
-    """Artifacts that are not there yet, or are others than they should be."""
+    """Artifacts that are missing or have another checksum, and problems of their sources."""
     if not settings["pxe"]:
         return []
     lacking = [one for one in site.artifacts if f"sha256:{found.images.get(one.path)}" != one.checksum]
@@ -233,9 +231,9 @@ def _fetched(
         if not observed.fact("gpgv"):
             wrong.append(
                 Fault(
-                    f"the signature of {one.path} cannot be checked",
+                    f"the signature of {one.path} cannot be verified",
                     "gpgv",
-                    "the boot server has no such program",
+                    "gpgv is not installed on the boot server",
                     "install gpgv or gnupg2 there",
                 )
             )
@@ -245,7 +243,7 @@ def _fetched(
 def _copied(
     observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
 ) -> list[dict[str, t.Any]]:
-    """Ignition files that a machine needs now and that are not there yet."""
+    """Missing ignition files that a machine needs now, and problems of their sources."""
     needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
     wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed))
     return [
@@ -260,7 +258,7 @@ def _checksum(found: Findings, source: str) -> str:
 
 
 def _before(observed: Host, packages: list[str]) -> record.Record:
-    """Before the first run, for teardown."""
+    """The original state, for teardown."""
     found = ((name, observed.unit(name)) for name in (units.DNSMASQ, units.NGINX))
     return record.Record(
         tuple(name for name in packages if name not in systems.STAYING),
@@ -269,7 +267,7 @@ def _before(observed: Host, packages: list[str]) -> record.Record:
 
 
 def _released(observed: Host, contents: c.Mapping[str, str], before: record.Record) -> list[dict[str, t.Any]]:
-    """Services that are the role's and that it needs no more."""
+    """Services of the role that it does not need any more."""
     kept = {name: before.services.get(name, record.Service()) for name in _ours(observed)}
     return [
         {"unit": name, "drop_in": units.path(name), **dataclasses.asdict(one)}
@@ -279,7 +277,7 @@ def _released(observed: Host, contents: c.Mapping[str, str], before: record.Reco
 
 
 def _ours(observed: Host) -> list[str]:
-    """By what of the role is still there: a drop-in goes first and the configuration last, also where a run is cut off between."""
+    """Services of the role. The drop-in is removed first and the configuration last, so either identifies a service after an interruption."""
     return [
         unit
         for unit in (units.DNSMASQ, units.NGINX)
@@ -296,7 +294,7 @@ def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacki
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
         messages.append(
-            f"{len(site.machines)} machines boot from here; to be installed: {some(installed, 12) or 'none'}; all others boot their disks"
+            f"{len(site.machines)} machines boot from here; installed at their next boot: {some(installed, 12) or 'none'}; all others boot their disks"
         )
         messages += site.decision.messages
     messages += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
@@ -304,7 +302,7 @@ def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacki
 
 
 def _lines(texts: c.Mapping[str, str]) -> str:
-    """As write.sh reads them: a file a line."""
+    """Files in the form of write.sh, one line each."""
     return "".join(f"={base64.b64encode(text.encode()).decode()} {path}\n" for path, text in sorted(texts.items()))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role dns_pxe asks about a boot server, before its system is known."""
+"""What the role dns_pxe observes of a boot server, before its system is known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Request
 
 _SERVICES = (units.DNSMASQ, units.NGINX)
-#: Files that dnsmasq does not read: packages and their tools leave them in its folder. nginx reads all.
+#: Files of package managers, which dnsmasq skips in its folder. nginx reads all files.
 _LEFT, _NONE = r"/README$|\.dpkg-|\.rpm", "(?!)"
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tasks of the role dns_pxe ask for: texts and plain data in, plain data out. Pure."""
+"""The functions for tasks of the role dns_pxe: texts and plain data in, plain data out. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def requested(settings: _Data) -> host.Request:
 
 
 def planned(printed: str, settings: _Data, found: _Data) -> dict[str, t.Any]:
-    """As plan.plan documents it. found: results of the tasks that have looked elsewhere, as findings.read takes them."""
+    """As plan.plan documents it. found: see findings.read."""
     return plan.plan(host.read(printed), settings, findings.read(found))
 
 
 def judged(
     printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
 ) -> dict[str, t.Any]:
-    """As verdict.faults documents it. results: by the name of the check, as the module command gives them."""
+    """As verdict.faults documents it. results: of the module command, by the name of the check."""
     found = verdict.faults({name: host.Command.of(one) for name, one in results.items()}, staged)
     return {"faults": [fault.as_dict() for fault in found], "messages": []}
 

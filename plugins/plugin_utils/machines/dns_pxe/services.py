@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Services of a boot server: which files each has read, and what is due so that it runs with what is on disk. Pure."""
+"""Services of a boot server: the files of each, and the action after which it runs with the files on disk. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
-#: What dnsmasq reads again when it is asked to; anything else it reads when it starts.
+#: Files that dnsmasq reads again at a reload. It reads others only at its start.
 _REREAD = (dnsmasq.HOSTS, dnsmasq.EXTRA_HOSTS, "clients.nft")
 
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """unit: of systemd. started: files that it reads when it starts. reread: files that it reads again when it is asked to."""
+    """unit: of systemd. started: files that it reads at its start. reread: files that it reads again at a reload."""
 
     unit: str
     started: tuple[str, ...]
@@ -41,7 +41,7 @@ def of(contents: c.Mapping[str, str]) -> list[Service]:
 
 
 def due(observed: Host, service: Service, changes: list[str]) -> Action | None:
-    """What makes it run with what is on disk, or will be there; None where it does."""
+    """The action after which it runs with the files on disk, including changes that will be written; None if it does already."""
     unit = observed.unit(service.unit)
     loaded = max(unit.started_at, float(observed.fact(f"{service.unit}_loaded") or 0))
     newer = [
@@ -59,5 +59,5 @@ def due(observed: Host, service: Service, changes: list[str]) -> Action | None:
     if newer:
         return Action(service.unit, "restarted", f"{some(newer)} is newer than its process")
     if changed:
-        return Action(service.unit, "reloaded", f"{some(changed)} is newer than its last reading")
-    return None if unit.enabled else Action(service.unit, "started", "it would not run after a boot")
+        return Action(service.unit, "reloaded", f"{some(changed)} is newer than its last reload")
+    return None if unit.enabled else Action(service.unit, "started", "it is not enabled")

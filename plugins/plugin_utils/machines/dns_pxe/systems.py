@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Systems that the role knows: packages, programs that machines boot, and where they lie. Pure."""
+"""Supported systems: packages, boot programs, and their paths. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import dataclasses
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import dnsmasq
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 
-#: Stay when the role goes: the server itself may boot by them, or have rules of its own by then.
+#: Packages that teardown keeps, because the server may boot with them, or have its own firewall rules.
 STAYING = frozenset({"shim-signed", "grub-efi-amd64-signed", "shim-x64", "grub2-efi-x64", "nftables"})
-#: By the tag of the client that is sent them, or for iPXE: names below the folder that is served.
+#: Boot programs by the tag of the client, or for iPXE: names below the served folder.
 _FILES = {
     "client-bios": ("pxelinux.0", "ldlinux.c32"),
     "client-efi64": ("shimx64.efi", "grubx64.efi"),
@@ -25,9 +25,9 @@ _FILES = {
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """web_user: of nginx. sources: where packages lay what machines boot, by its name here. linuxefi: whether GRUB starts kernels by that command.
+    """web_user: of nginx. sources: paths of boot programs in packages, by name. linuxefi: whether GRUB starts kernels with that command.
 
-    apt: whether that installs its packages.
+    apt: whether apt installs its packages.
     """
 
     web_user: str
@@ -38,7 +38,7 @@ class Family:
 
 
 def family(os_release: c.Mapping[str, str]) -> Family | None:
-    """None for a system that the role does not know."""
+    """The family of a system, None if it is not supported."""
     names = {os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split()}
     if "debian" in names:
         return _DEBIAN
@@ -46,7 +46,7 @@ def family(os_release: c.Mapping[str, str]) -> Family | None:
 
 
 def needed(site: Site, settings: Settings) -> tuple[str, ...]:
-    """Names of the programs that machines of the site boot."""
+    """Names of the boot programs of the site's machines."""
     if not settings["pxe"]:
         return ()
     found: list[str] = []
@@ -54,7 +54,7 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
         if boot.by_http and boot.file not in settings["loaders"]:
             continue
         if boot.ipxe_file and settings["ipxe"] == dnsmasq.ALWAYS:
-            # iPXE of UEFI has GRUB boot a disk.
+            # iPXE with UEFI starts GRUB to boot a disk.
             found += (boot.ipxe_file, *(name for name in _FILES[boot.tag] if name.startswith("grub")))
         else:
             found += _FILES[boot.tag]
@@ -62,11 +62,11 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
 
 
 def packages(kind: Family, site: Site, settings: Settings, selinux: bool) -> list[str]:
-    """Packages of the service and of programs that are not told to lie elsewhere. selinux: whether files and ports need labels."""
+    """Packages of services, and of boot programs without a path in dns_pxe_loaders. selinux: whether files and ports need labels."""
     desired = [*kind.packages["dnsmasq"], *(kind.packages.get("selinux", ()) if selinux else ())]
     if settings["pxe"]:
         desired += kind.packages["nginx"]
-        # Of another architecture no package can be installed.
+        # Packages of another architecture cannot be installed.
         desired += [
             package
             for name in needed(site, settings)
@@ -77,12 +77,12 @@ def packages(kind: Family, site: Site, settings: Settings, selinux: bool) -> lis
 
 
 def sources(kind: Family, site: Site, settings: Settings) -> dict[str, str]:
-    """Path on the boot server by name, empty where nobody knows one."""
+    """Paths on the boot server by name, empty if unknown."""
     return {name: str(settings["loaders"].get(name) or kind.sources.get(name, "")) for name in needed(site, settings)}
 
 
 def candidates(settings: Settings) -> tuple[list[str], list[str]]:
-    """Every package, and every path of a program, that could be asked for: for whoever looks before the system is known."""
+    """All possible packages, and paths of boot programs, to observe before the system is known."""
     kinds = [_DEBIAN, *(_redhat(name) for name in ("rhel", "rocky", "almalinux", "centos", "fedora"))]
     names = {name for kind in kinds for packages in kind.packages.values() for name in packages}
     return sorted(names), sorted(
@@ -123,7 +123,7 @@ def _redhat(name: str) -> Family:
     return Family(
         "nginx",
         {
-            # Labels of files and ports are set by a library that minimal installations lack.
+            # Labels of files and ports need a library that minimal installations lack.
             "selinux": ("python3-policycoreutils",),
             "dnsmasq": ("dnsmasq", "nftables"),
             "nginx": ("nginx",),

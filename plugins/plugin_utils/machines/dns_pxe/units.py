@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drop-ins of systemd by which the services read this role's files and no others. Pure."""
+"""systemd drop-ins with which services read only the files of this role. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templa
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import web
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.dnsmasq import PID
 
-#: Gone with a reboot. A stamp there is as old as the last time that the service was asked to read its files.
+#: Lost at a reboot. The stamp in it has the time of the last reload of the service.
 RUNTIME = "hwaccel-gpu-dns-pxe"
 DNSMASQ, NGINX = "dnsmasq", "nginx"
 

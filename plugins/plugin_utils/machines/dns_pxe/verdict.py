@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What dnsmasq, nginx and nft say about a configuration, with the lines that they mean. Pure."""
+"""Problems that dnsmasq, nginx and nft report in a configuration, with their lines. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command
 
 _NUMBER = re.compile(r"(?:line |:)(\d+)")
-_STEP = "correct what it names; lines of your own are in dns_pxe_dnsmasq_extra and dns_pxe_nginx_extra"
+_STEP = "correct what it reports; custom lines are in dns_pxe_dnsmasq_extra and dns_pxe_nginx_extra"
 
 
 def faults(results: c.Mapping[str, Command], staged: c.Mapping[str, str]) -> list[Fault]:
-    """results: of checkers by their names. staged: texts by path that they have read, each path with its checker's name or its own in it."""
+    """results: of checkers by name. staged: texts by path that they have read. Each path contains the name of its checker."""
     refused = {name: done for name, done in results.items() if done.status}
     return [_fault(name, done.error.strip() or done.output.strip(), staged) for name, done in refused.items()]
 
@@ -26,4 +26,4 @@ def _fault(name: str, said: str, staged: c.Mapping[str, str]) -> Fault:
     found, lines = _NUMBER.search(said), named.splitlines()
     number = int(found.group(1)) if found else 0
     line = f". The line is: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
-    return Fault(f"{name} does not take its new configuration, nothing was changed", "", f"{said}{line}", _STEP)
+    return Fault(f"{name} does not accept its new configuration, nothing was changed", "", f"{said}{line}", _STEP)

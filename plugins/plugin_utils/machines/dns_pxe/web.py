@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configuration of nginx, and rules of nftables for who is answered at all: the models of their templates. Pure."""
+"""Configuration of nginx, and rules of nftables for clients: the models of their templates. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Network
 
 TABLE = "inet hwaccel_dns_pxe"
-#: Words of nftables by the version of IP.
+#: Families of nftables by IP version.
 _FAMILIES = ((4, "ip"), (6, "ip6"))
 
 
 def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
-    """The whole configuration. state: the folder with what is served."""
+    """The whole configuration. state: folder with the served files."""
     return templating.render(
         "dns_pxe",
         "nginx.conf",
@@ -32,9 +32,9 @@ def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
 
 
 def clients(site: Site, settings: Settings) -> str:
-    """Rules of nftables by which nobody but clients is answered: dnsmasq looks at no sender once it has been given interfaces.
+    """Rules of nftables that allow only clients, because dnsmasq does not check senders if interfaces are set.
 
-    They are about what is served and where it is: others may have these ports elsewhere on this server.
+    The rules apply only to served ports on these interfaces: other programs may use the ports elsewhere on this server.
     """
     networks = [(word, [one for one in site.clients if one.version == version]) for version, word in _FAMILIES]
     served = [("udp", 53), ("tcp", 53)] if settings["dns"] else []
@@ -49,5 +49,5 @@ def clients(site: Site, settings: Settings) -> str:
 
 
 def _own(site: Site) -> list[Network]:
-    """The server itself, which tests what it serves."""
+    """The server's own addresses, for its self-test."""
     return [] if any(site.address in network for network in site.clients) else [ipaddress.ip_network(str(site.address))]

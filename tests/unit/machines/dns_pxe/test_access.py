@@ -72,7 +72,7 @@ def test_what_selinux_is_set_by_is_installed_where_it_is() -> None:
 
 def test_rules_of_nftables_are_somebody_elses_and_told() -> None:
     assert any(
-        "see that they let in 53/udp from 10.77.0.0/24, 53/tcp" in line
+        "make sure that they allow 53/udp from 10.77.0.0/24, 53/tcp" in line
         for line in planned(seen=host(firewalls="nftables"))["messages"]
     )
 

@@ -51,26 +51,26 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         (changed_machine(mac="52:54:00:77:00:11"), "2 machines have the mac 52:54:00:77:00:11"),
         (changed_machine(address="10.77.0.11"), "2 machines have the address 10.77.0.11"),
         (changed_machine(name="master-0"), "2 machines have the name master-0 in cluster ocp"),
-        (changed_machine(name="Boot_strap"), "its name Boot_strap is no DNS label"),
-        (changed_machine(name="api-int"), "machine api-int has a name of the cluster itself"),
+        (changed_machine(name="Boot_strap"), "its name Boot_strap is not a DNS label"),
+        (changed_machine(name="api-int"), "machine api-int has a name that its cluster uses"),
         (
             changed_machine(address="10.78.0.10"),
             "address 10.78.0.10 of machine bootstrap is outside the machine network 10.77.0.0/24",
         ),
-        (changed_machine(address="10.77.0.255"), "is that of the network 10.77.0.0/24 itself"),
+        (changed_machine(address="10.77.0.255"), "is the network or broadcast address of 10.77.0.0/24"),
         (
             changed_machine(address="10.77.0.1"),
-            "address 10.77.0.1 of machine bootstrap is that of the router of 10.77.0.0/24",
+            "address 10.77.0.1 of machine bootstrap is also that of the router of 10.77.0.0/24",
         ),
-        (changed_machine(address="10.77.0.2"), "is that of this boot server"),
-        (changed_machine(firmware="openfirmware"), "its firmware openfirmware is not known"),
-        (changed_machine(architecture="riscv64"), "its architecture riscv64 is not known"),
+        (changed_machine(address="10.77.0.2"), "is also that of this boot server"),
+        (changed_machine(firmware="openfirmware"), "its firmware openfirmware is unknown"),
+        (changed_machine(architecture="riscv64"), "its architecture riscv64 is unknown"),
         (changed_machine(mac=""), "machine bootstrap has no mac"),
         (
             changed_machine(cluster="other"),
-            "machine bootstrap is of no cluster that is known (dns_pxe_machines: bootstrap): it names other",
+            "machine bootstrap belongs to no known cluster (dns_pxe_machines: bootstrap): its cluster is other",
         ),
-        (changed_machine(role="storage"), "machine bootstrap is to be installed, and nothing says what it boots"),
+        (changed_machine(role="storage"), "machine bootstrap has to be installed, but has no profile"),
         (changed_cluster(machine_networks=["10.77.1.0/24"]), "is outside the machine network 10.77.1.0/24"),
         (
             changed_cluster(cluster_networks=["10.0.0.0/8"]),
@@ -80,35 +80,35 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
             changed_cluster(service_networks=["10.128.8.0/24"]),
             "cluster network 10.128.0.0/14 and service network 10.128.8.0/24 overlap",
         ),
-        (changed_cluster(domain="Ocp.example.com"), "Ocp.example.com is no DNS name"),
-        (changed_cluster(api="10.77.0.500"), "10.77.0.500 is no IP address"),
+        (changed_cluster(domain="Ocp.example.com"), "Ocp.example.com is not a DNS name"),
+        (changed_cluster(api="10.77.0.500"), "10.77.0.500 is not an IP address"),
         (changed_cluster(api=""), "api is missing"),
         ({"clusters": [CLUSTER, {**CLUSTER, "name": "two"}]}, "2 clusters have the domain ocp.example.com"),
         (
             changed_network(pool=["10.77.0.5", "10.77.0.15"]),
-            "address 10.77.0.11 of machine master-0 lies in the pool 10.77.0.5 to 10.77.0.15",
+            "address 10.77.0.11 of machine master-0 is in the pool 10.77.0.5 to 10.77.0.15",
         ),
         (changed_network(pool=["10.77.0.250", "10.77.0.200"]), "the pool ends before it begins"),
         (changed_network(pool=["10.78.0.200", "10.78.0.250"]), "end of the pool 10.78.0.200 is outside 10.77.0.0/24"),
         (changed_network(pool=["10.77.0.200"]), "the pool cannot be read"),
         (changed_network(router="10.78.0.1"), "router 10.78.0.1 is outside 10.77.0.0/24"),
-        (changed_network(network="10.77.0.9/24"), "10.77.0.9/24 is no network"),
-        (changed_network(mtu=100), "100 is no MTU"),
+        (changed_network(network="10.77.0.9/24"), "10.77.0.9/24 is not a network"),
+        (changed_network(mtu=100), "100 is not an MTU"),
         ({"networks": [NETWORK, {"network": "10.77.0.0/16"}]}, "networks 10.77.0.0/24 and 10.77.0.0/16 overlap"),
-        ({"networks": []}, "there is no network to give addresses in"),
+        ({"networks": []}, "no network for DHCP is declared"),
         ({"address": ""}, "the boot server has no address"),
         ({"address": "10.77.0.3"}, "this server does not have the address 10.77.0.3"),
         ({"interfaces": ["eth7"]}, "this server has no interface eth7 with an address"),
-        ({"interfaces": []}, "no interface is named to serve at"),
+        ({"interfaces": []}, "no interface to serve on is set"),
         ({"artifacts": settings()["artifacts"][1:]}, "kernel os/kernel of the profile of worker is missing"),
         (
             {"artifacts": [{**settings()["artifacts"][0], "checksum": "sha1:1"}, *settings()["artifacts"][1:]]},
-            "os/kernel has no checksum that can be used",
+            "os/kernel has no valid checksum",
         ),
-        ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0]}]}, "os/kernel is there 2 times"),
+        ({"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0]}]}, "os/kernel is declared 2 times"),
         (
             {"artifacts": [*settings()["artifacts"], {**settings()["artifacts"][0], "path": "../secret"}]},
-            "../secret is no path of a file that is served",
+            "../secret is not a path of a served file",
         ),
         ({"ignitions": []}, "ignition file worker.ign of the profile of worker is missing"),
         (
@@ -121,7 +121,7 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         ({"install_again": ["worker-9"]}, "worker-9 cannot be installed again"),
         (
             changed_machine(install="flase"),
-            "machine bootstrap is to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase",
+            "machine bootstrap has to be installed (dns_pxe_machines: bootstrap): its hwaccel_install is flase",
         ),
         (changed_cluster(srv="nein"), "nein is neither true nor false (dns_pxe_clusters[0])"),
     ],
@@ -148,11 +148,11 @@ def test_all_of_it_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("listener", "told"),
     [
-        ("udp 0.0.0.0:53 named named.service", "port 53/udp is taken by named (all addresses of named.service)"),
-        ("tcp 10.77.0.2:53 unbound unbound.service", "port 53/tcp is taken by unbound (10.77.0.2 of unbound.service)"),
-        ("udp [::]:69 in.tftpd tftpd-hpa.service", "port 69/udp is taken by in.tftpd"),
-        ("udp *:67 dhcpd -", "port 67/udp is taken by dhcpd (all addresses)"),
-        ("tcp 0.0.0.0:8080 java app.service", "port 8080/tcp is taken by java"),
+        ("udp 0.0.0.0:53 named named.service", "port 53/udp is in use by named (all addresses of named.service)"),
+        ("tcp 10.77.0.2:53 unbound unbound.service", "port 53/tcp is in use by unbound (10.77.0.2 of unbound.service)"),
+        ("udp [::]:69 in.tftpd tftpd-hpa.service", "port 69/udp is in use by in.tftpd"),
+        ("udp *:67 dhcpd -", "port 67/udp is in use by dhcpd (all addresses)"),
+        ("tcp 0.0.0.0:8080 java app.service", "port 8080/tcp is in use by java"),
         # systemd-resolved, libvirt's own dnsmasq, ourselves, and a port that nobody wants.
         ("udp 127.0.0.53%lo:53 systemd-resolve systemd-resolved.service", ""),
         ("udp 192.168.122.1:53 dnsmasq libvirtd.service", ""),
@@ -174,13 +174,13 @@ def test_ports_of_what_is_not_served_are_free() -> None:
 def test_another_dhcp_server_is_told_unless_it_is_borne() -> None:
     offers = [{"interface": "eth0", "server": "10.77.0.1", "offered": "10.77.0.77"}]
     (told,) = faults(dhcp_servers=offers)
-    assert "another DHCP server answers at eth0: 10.77.0.1" in told
+    assert "another DHCP server answers on eth0: 10.77.0.1" in told
     assert faults(settings(skipped_checks=["other_dhcp"]), dhcp_servers=offers) == []
 
 
 def test_that_nobody_could_be_asked_is_no_answer() -> None:
     (told,) = faults(unasked=BUSY)
-    assert told.startswith(f"nobody can tell whether another DHCP server answers: {BUSY}. Next: ")
+    assert told.startswith(f"it is unknown whether another DHCP server answers: {BUSY}. Next: ")
     assert faults(settings(skipped_checks=["other_dhcp"]), unasked=BUSY) == []
     (told,) = faults(settings(interfaces=["eth7"]), unasked="eth7: [Errno 19] No such device")
     assert "this server has no interface eth7" in told
@@ -212,21 +212,21 @@ def test_a_service_that_serves_somebody_else_is_not_taken_over() -> None:
     assert faults(seen=seen) == []
     seen.units.update({name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")})
     first, second = faults(seen=seen)
-    assert "dnsmasq serves somebody else here (/etc/dnsmasq.d/office)" in first
-    assert "nginx serves somebody else here (/etc/nginx/sites-enabled/shop)" in second
+    assert "dnsmasq has an existing configuration (/etc/dnsmasq.d/office)" in first
+    assert "nginx has an existing configuration (/etc/nginx/sites-enabled/shop)" in second
     assert len(faults(settings(pxe=False), seen)) == 1
     assert faults(settings(skipped_checks=["foreign_configuration"]), seen) == []
 
 
 def test_a_file_that_cannot_be_fetched_is_told_and_one_that_is_there_is_not_asked_for() -> None:
     given = settings()
-    sources = {**findings(given).sources, "/files/os/kernel": Source("there is no such file on the controller")}
+    sources = {**findings(given).sources, "/files/os/kernel": Source("the file does not exist on the controller")}
     (told,) = faults(given, sources=sources)
-    assert told.startswith("os/kernel is missing (/files/os/kernel): there is no such file on the controller. Next: ")
+    assert told.startswith("os/kernel is missing (/files/os/kernel): the file does not exist on the controller. Next: ")
     kernel = given["artifacts"][0]
     assert faults(given, sources=sources, images={"os/kernel": kernel["checksum"].removeprefix("sha256:")}) == []
     (told,) = faults(given, sources={**sources, "/files/os/kernel": Source(checksum="0" * 64)})
-    assert "os/kernel is another file than it should be" in told
+    assert "os/kernel has another checksum than expected" in told
 
 
 def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
@@ -234,14 +234,17 @@ def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
         {**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one
         for one in settings()["ignitions"]
     ]
-    sources = {**findings(settings()).sources, "install/worker.ign": Source("there is no such file on the controller")}
+    sources = {
+        **findings(settings()).sources,
+        "install/worker.ign": Source("the file does not exist on the controller"),
+    }
     (told,) = faults(settings(ignitions=ignitions), sources=sources)
-    assert told.endswith("Next: write it as an absolute path, from inventory_dir where it is beside the inventory")
+    assert told.endswith("Next: write it as an absolute path, with inventory_dir if it is beside the inventory")
 
 
 def test_a_system_that_is_not_known_is_told() -> None:
     (told,) = faults(seen=host(os_release="ID=arch\nPRETTY_NAME=Arch\n"))
-    assert told.startswith("this system is not known (/etc/os-release): Arch")
+    assert told.startswith("this system is not supported (/etc/os-release): Arch")
 
 
 def test_findings_are_read_from_results_of_tasks() -> None:
@@ -270,7 +273,7 @@ def test_findings_are_read_from_results_of_tasks() -> None:
         {"k": "", "r": "1", "g": ""},
         {
             "/k": Source(checksum="2"),
-            "/w.ign": Source("there is no such file on the controller"),
+            "/w.ign": Source("the file does not exist on the controller"),
             "http://m/r": Source(),
             "http://m/g": Source("Not Found"),
         },

@@ -83,8 +83,8 @@ def test_a_machine_that_was_a_node_is_never_installed_by_itself_again(joined: di
     server.run({"ocp": ["master-0.ocp.example.com", "worker-0"]})
     assert server.run(joined) == []
     assert not server.changed
-    assert server.tells("as this server has seen them as nodes before: ") and server.tells(
-        "master-0, worker-0. Next: name those that are to be wiped"
+    assert server.tells("as they have been nodes before: ") and server.tells(
+        "master-0, worker-0. Next: add those that have to be wiped"
     )
 
 
@@ -93,7 +93,7 @@ def test_silence_of_a_cluster_that_had_a_node_does_not_make_it_new_for_machines_
     server = Server()
     server.run({"ocp": ["master-0"]})
     assert server.run(NEW) == []
-    assert server.tells("cluster ocp has had nodes and tells none now")
+    assert server.tells("cluster ocp has had nodes and reports none now")
     assert server.run({"ocp": ["master-0"]}) == ["worker-0"]
 
 
@@ -130,7 +130,7 @@ def test_a_machine_is_forgotten_once_neither_inventory_nor_cluster_has_it() -> N
         assert not server.changed
     server.run({"ocp": ["master-0"]}, machines=without)
     assert server.changed and server.tells(
-        "forgotten, as neither the inventory nor their cluster has them any more: worker-0"
+        "removed from the record, as neither the inventory nor their cluster has them any more: worker-0"
     )
     assert server.run({"ocp": ["master-0"]}) == ["worker-0"]
 
@@ -145,14 +145,14 @@ def test_a_machine_that_is_named_is_installed_again_once() -> None:
     server.run(before)
     assert server.run(before, "worker-0") == ["worker-0"]
     assert server.changed and server.tells(
-        "installed because dns_pxe_install_again names them, until they have joined anew: worker-0"
+        "installed because dns_pxe_install_again names them, until they have joined again: worker-0"
     )
     assert server.tells("as they have joined: bootstrap, master-0") and not server.tells("master-0, worker-0")
     assert server.run(before, "worker-0") == ["worker-0"]
     assert not server.changed, "the second run"
     assert server.run(anew, "worker-0") == []
     assert server.tells(
-        "not installed once more, as they have joined anew since dns_pxe_install_again named them: worker-0. Next: take them out"
+        "not installed again, as they have joined since dns_pxe_install_again named them: worker-0. Next: remove them"
     )
     for joined in (anew, NEW, {}, {"ocp": [node("worker-0", "3")]}):
         assert server.run(joined, "worker-0") == []
@@ -196,7 +196,7 @@ def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
     given = settings(install_again=["worker-0"], **both)
     (fault,) = plan.plan(host(), given, findings(given))["faults"]
     assert (
-        "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines of this name"
+        "worker-0 cannot be installed again (dns_pxe_install_again): clusters ocp, two have machines with this name"
         in fault["text"]
     )
     assert "Next: write it as ocp/worker-0" in fault["text"]
@@ -204,7 +204,7 @@ def test_a_name_that_two_clusters_have_is_no_wish_for_either() -> None:
     assert site and site.decision.installs == frozenset()
     server = Server()
     server.run({}, "two/worker-0", **both)
-    assert server.tells("until they have joined anew: worker-0")
+    assert server.tells("until they have joined again: worker-0")
     assert server.memory and '"cluster": "two"' in server.memory and '"cluster": "ocp"' not in server.memory
 
 
@@ -213,9 +213,9 @@ def test_memory_that_cannot_be_read_is_a_fault_and_not_an_empty_one(text: str) -
     seen, found = after(settings())
     seen.files[plan.MEMORY] = File(plan.MEMORY, text)
     made = plan.plan(seen, settings(), found)
-    assert [plan.MEMORY in fault["text"] and "none may be installed" in fault["text"] for fault in made["faults"]] == [
-        True
-    ]
+    assert [
+        plan.MEMORY in fault["text"] and "no machine can be installed" in fault["text"] for fault in made["faults"]
+    ] == [True]
     assert made["lines"] == ""
 
 

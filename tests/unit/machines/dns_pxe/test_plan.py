@@ -322,7 +322,7 @@ def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
             [
                 "the keyring of os/kernel is missing",
                 "the signature of os/kernel is missing",
-                "the signature of os/kernel cannot be checked",
+                "the signature of os/kernel cannot be verified",
             ],
         ),
     ],
@@ -339,7 +339,7 @@ def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched
 
 
 def test_a_cluster_that_could_not_be_asked_is_told() -> None:
-    assert any("cluster ocp could not be asked" in line for line in planned(settings(joined={}))["messages"])
+    assert any("nodes of cluster ocp are unknown" in line for line in planned(settings(joined={}))["messages"])
 
 
 def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
