@@ -132,7 +132,7 @@ def test_files_get_what_is_missing_and_keep_every_other_byte(configured: Configu
 
 def test_the_gpu_is_described_by_jetpacks_files_and_what_is_missing_is_told(configured: Configured) -> None:
     machine = configured.machine
-    assert "CDI leaves out what is not there" in configured.told
+    assert "CDI skips missing files" in configured.told
     described = machine.read(SPECIFICATION)
     assert [device["name"] for device in yaml.safe_load(described)["devices"]] == ["0", "all"]
     machine.sh(f"rm {SPECIFICATION}; systemctl start hwaccel-gpu-cdi.service")
@@ -193,7 +193,7 @@ def test_what_no_service_would_take_is_refused_before_anything_is_touched(config
     machine.sh(f"systemctl restart {' '.join(ENGINES)}")
     assert after == before
     assert "containerd does not accept its present configuration" in told
-    assert "daemon.json): it is no JSON" in told
+    assert "daemon.json): it is not JSON" in told
 
 
 def test_teardown_leaves_the_machine_as_it_was(configured: Configured) -> None:

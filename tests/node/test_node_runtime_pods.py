@@ -207,7 +207,7 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_missed_in_the_description(configur
     machine.sh(f"mv {SECOND} /run/lost")
     told = configured.site.refused()
     machine.sh(f"mv /run/lost {SECOND}")
-    assert "of 2 GPUs it does not name 1" in told
+    assert "of 2 GPUs it lacks 1" in told
     assert machine.read(SPECIFICATION) == described
 
 

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd's configuration with NVIDIA's runtime in it, as a drop-in.
+"""Drop-in for containerd's configuration with NVIDIA's runtime.
 
-How drop-ins are merged, by containerd's sources (mergeConfig, cmd/containerd/server/config/config.go, before 2.0 services/server/config/config.go)
-and as `containerd config dump` of 1.6.20 and 2.4.2 shows it: 1.x takes of each plugin the whole table of the last file that has it, and what the main
-file says of that plugin is lost; 2.x merges key by key. So for 1.x the drop-in is the plugin's table as the other files have it, with the runtime added.
+How containerd merges drop-ins, from its sources (mergeConfig, cmd/containerd/server/config/config.go, before 2.0 services/server/config/config.go)
+and from `containerd config dump` of 1.6.20 and 2.4.2: 1.x uses the whole table of a plugin from the last file that has it, and ignores that of the main
+file. 2.x merges key by key. So for 1.x the drop-in is a copy of the plugin's table in the other files, with the runtime added.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
 
 CONFIG = "/etc/containerd/config.toml"
 DROP_IN = "/etc/containerd/conf.d/99-hwaccel-gpu.toml"
-#: What the toolkit's container writes (roles/driver/templates/toolkit.yml.j2).
+#: The file of the toolkit's container (roles/driver/templates/toolkit.yml.j2).
 OF_TOOLKIT_CONTAINER = "/etc/containerd/conf.d/99-nvidia.toml"
-#: The plugin that has the runtimes, by the version of a configuration file: up to 2, and from 3 (containerd 2.0) on.
+#: The plugin with the runtimes, by the version of the configuration file: up to 2, and since 3 (containerd 2.0).
 _PLUGINS = ("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime")
 _COPY = "# containerd 1.x takes this table instead of that of the other files, so it is a copy of theirs with the runtime {handler} added.\n"
-#: Keys below which a configuration holds credentials of registries.
+#: Keys of a configuration below which there are credentials of registries.
 _SECRET_KEYS = ("auth", "password", "identitytoken", "identity_token")
 BEFORE, AFTER = f"{STAGING}/containerd/before.toml", f"{STAGING}/containerd/after.toml"
 _STAGED_DROP_IN = f"{STAGING}/containerd/drop-in.toml"
@@ -43,7 +43,7 @@ Table = dict[str, t.Any]
 
 
 def serves_pods(host: Host, config: str) -> bool:
-    """Whether its plugin for Kubernetes is on: the packages of Docker switch it off. A file that cannot be read is for `render` to refuse."""
+    """Whether its plugin for Kubernetes is enabled: packages of Docker disable it. `render` refuses a file that cannot be parsed."""
     try:
         disabled = toml.parse(host.text(config), config).get("disabled_plugins", [])
     except HwaccelError:
@@ -52,7 +52,7 @@ def serves_pods(host: Host, config: str) -> bool:
 
 
 def handler_of_others(host: Host, config: str, handler: str) -> str:
-    """The file of somebody else that has the runtime already, empty where none has."""
+    """Another file that has the runtime already, empty if there is none."""
     for path in (config, *_others(host)):
         try:
             parsed = toml.parse(host.text(path), path)
@@ -64,11 +64,13 @@ def handler_of_others(host: Host, config: str, handler: str) -> str:
 
 
 def render(host: Host, config: str, desired: RuntimeSettings) -> Rendered:
-    """The main file with at most one line more, and the drop-in. Raises HwaccelError where the files that are there cannot be understood."""
+    """The main file with at most one added line, and the drop-in. Raises HwaccelError if the existing files cannot be parsed."""
     made = Rendered()
     dumped = host.commands.get("containerd_dump", Command(127, ""))
     if dumped.status:
-        next_step = f"make `containerd -c {config} config dump` work: the service would not start either"
+        next_step = (
+            f"correct the file until `containerd -c {config} config dump` succeeds: the service would not start either"
+        )
         raise HwaccelError(
             "containerd does not accept its present configuration", config, dumped.error.strip()[-300:], next_step
         )
@@ -79,7 +81,7 @@ def render(host: Host, config: str, desired: RuntimeSettings) -> Rendered:
     if version < 2:
         why, next_step = (
             "it has no `version`, or version 1",
-            "write it anew for version 2: `containerd config migrate` of containerd 1.7 or 2.x shows how",
+            "convert it to version 2 with `containerd config migrate` of containerd 1.7 or 2.x",
         )
         raise HwaccelError("containerd's configuration has a form that is no longer supported", config, why, next_step)
     others = [toml.parse(host.text(path), path) for path in _others(host)]
@@ -112,17 +114,24 @@ def render(host: Host, config: str, desired: RuntimeSettings) -> Rendered:
 
 
 def staged_faults(before: Command, after: Command, desired: RuntimeSettings) -> list[Fault]:
-    """What speaks against a staged configuration, by containerd's own reading of it: it must differ in the runtime alone."""
-    what, where = "containerd does not take its new configuration, nothing was changed", f"{AFTER} on the machine"
+    """Problems of a staged configuration. As containerd reads it, it must differ only in the runtime."""
+    what, where = "containerd does not accept its new configuration, nothing was changed", f"{AFTER} on the machine"
     if after.status:
-        return [Fault(what, where, after.error.strip()[-300:], "report it with that file: the role has written it")]
+        return [Fault(what, where, after.error.strip()[-300:], "report this as a bug of the role, with that file")]
     new = [
         line
         for line in after.error.splitlines()
         if "unknown key" in line and _warning(line) not in map(_warning, before.error.splitlines())
     ]
     if new:
-        return [Fault(what, where, new[0][-300:], "report it with that file and `containerd --version`")]
+        return [
+            Fault(
+                what,
+                where,
+                new[0][-300:],
+                "report this as a bug of the role, with that file and `containerd --version`",
+            )
+        ]
     was, becomes = toml.parse(before.output, BEFORE), toml.parse(after.output, AFTER)
     present = [_plugin(becomes, name) for name in _PLUGINS if desired.handler in _runtimes(_plugin(becomes, name))]
     if not present or (desired.default and present[0]["containerd"].get("default_runtime_name") != desired.handler):
@@ -130,8 +139,8 @@ def staged_faults(before: Command, after: Command, desired: RuntimeSettings) -> 
             Fault(
                 what,
                 where,
-                f"the runtime {desired.handler} is not in what containerd has read",
-                "report it with that file and `containerd --version`",
+                f"the runtime {desired.handler} is not in the configuration that containerd has read",
+                "report this as a bug of the role, with that file and `containerd --version`",
             )
         ]
     if lost := _differences(_without_ours(was, desired.handler), _without_ours(becomes, desired.handler)):
@@ -140,7 +149,7 @@ def staged_faults(before: Command, after: Command, desired: RuntimeSettings) -> 
                 what,
                 where,
                 f"it would change {', '.join(lost[:5])} as well",
-                "report it with both files in that folder",
+                "report this as a bug of the role, with both files in that folder",
             )
         ]
     return []
@@ -149,7 +158,7 @@ def staged_faults(before: Command, after: Command, desired: RuntimeSettings) -> 
 def _desired_table(
     files: list[Table], plugin: str, desired: RuntimeSettings, effective: Table, *, replacing: bool
 ) -> Table:
-    """The plugin's table of the drop-in. files: the others', in the order in which containerd reads them. effective: as it has read them."""
+    """Table of the plugin for the drop-in. files: other files, in containerd's order. effective: the configuration that containerd has read."""
     tables = [_plugin(parsed, plugin) for parsed in files if plugin in parsed.get("plugins", {})]
     merged: Table = {}
     for one in tables[-1:] if replacing else tables:
@@ -169,10 +178,10 @@ def _desired_table(
     elif chosen == desired.handler:
         section["default_runtime_name"] = "runc"
     if replacing and not known and (built_in := _runtimes(_plugin(effective, plugin)).get("runc")):
-        # The runc that 1.x has by itself goes as soon as a file names any runtime.
+        # containerd 1.x has runc by default only if no file has a runtime.
         section["runtimes"] = {"runc": built_in}
     section.setdefault("runtimes", {})[desired.handler] = runtime
-    # Versions that do not know it have it always on (2.4), or not at all (1.6).
+    # In versions without this key CDI is always enabled (2.4), or not supported (1.6).
     if any("enable_cdi" in _plugin(effective, name) for name in _PLUGINS):
         table["enable_cdi"] = desired.cdi
     return table
@@ -193,7 +202,7 @@ def _stage(made: Rendered, main: str, order: list[str], drop_in: str, config: st
 
 
 def _order(host: Host, parsed: Table, config: str) -> list[str]:
-    """Files that the main one imports, in containerd's order, ours with them where a pattern covers it."""
+    """Files that the main one imports, in containerd's order, including the drop-in if a pattern matches it."""
     found: list[str] = []
     for pattern in parsed.get("imports", []):
         absolute = posixpath.normpath(posixpath.join(posixpath.dirname(config), pattern))
@@ -206,7 +215,7 @@ def _order(host: Host, parsed: Table, config: str) -> list[str]:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """As Go's filepath.Glob: a star stays within its folder."""
+    """Like Go's filepath.Glob: a star matches within a folder."""
     parts, desired = path.split("/"), pattern.split("/")
     return len(parts) == len(desired) and all(map(fnmatch.fnmatchcase, parts, desired))
 
@@ -217,10 +226,10 @@ def _others(host: Host) -> list[str]:
 
 def _hidden(path: str) -> Fault:
     why, next_step = (
-        f"it is read after {DROP_IN} and has the same plugin's table, which hides ours",
-        "give it a name that sorts before 99-hwaccel-gpu.toml",
+        f"it is read after {DROP_IN} and replaces its table of the same plugin",
+        "rename it so that it sorts before 99-hwaccel-gpu.toml",
     )
-    return Fault("another drop-in of containerd takes the place of the role's", path, why, next_step)
+    return Fault("another drop-in of containerd overrides that of the role", path, why, next_step)
 
 
 def _plugin(parsed: c.Mapping[str, t.Any], name: str) -> Table:
@@ -268,5 +277,5 @@ def _differences(was: c.Mapping[str, t.Any], becomes: c.Mapping[str, t.Any], whe
 
 
 def _warning(line: str) -> str:
-    """A warning without its time and the file that it is about."""
+    """A warning without its time and its file."""
     return line.partition("msg=")[2].replace(AFTER, "").replace(BEFORE, "")

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json with NVIDIA's runtime in it.
+"""Docker's daemon.json with NVIDIA's runtime.
 
-It has no drop-ins: keys are set and taken away in the file itself. Integers stay exact, keys keep their order, and a file that says what is wanted
-keeps every byte. `nvidia-ctk runtime configure` sorts the keys, rounds integers above 2^53 and leaves behind what it no longer sets.
+Docker has no drop-ins, so keys are set and removed in the file itself. Integers stay exact, keys keep their order, and a file with the desired settings
+is not changed. `nvidia-ctk runtime configure` sorts keys, rounds integers above 2^53 and does not remove keys that it no longer sets.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
 )
 
 CONFIG = "/etc/docker/daemon.json"
-#: The daemon knows `features.cdi` from Docker 25 on, and the option --validate from 23.0 on (moby's cmd/dockerd: daemon.go of v25.0.0, options.go of v23.0.0).
+#: The daemon supports `features.cdi` since Docker 25, and the option --validate since 23.0 (moby's cmd/dockerd: daemon.go of v25.0.0, options.go of v23.0.0).
 _CDI_SINCE, _VALIDATES_SINCE = (25,), (23,)
 _STAGED = f"{STAGING}/docker/daemon.json"
 Settings = dict[str, t.Any]
 
 
 def render(host: Host, desired: RuntimeSettings, original: str = "") -> Rendered:
-    """original: the file as it was before the first run. Raises HwaccelError for a file that is no JSON object."""
+    """original: the file before the first run. Raises HwaccelError for a file that is not a JSON object."""
     old = host.files.get(CONFIG)
     text = old.text if old else ""
     version = host.version("docker")
     new = with_runtime(text, desired, knows_cdi=version >= _CDI_SINCE, original=original)
-    # Proxies have their credentials in it.
+    # The file may contain credentials of proxies.
     made = Rendered(contents=[Content.instead_of(old, CONFIG, new, sensitive="prox" in new)])
     if version >= _VALIDATES_SINCE:
         made.staged = [Content(_STAGED, new, "0600")]
         made.checks = [Check("docker", ("dockerd", "--validate", "--config-file", _STAGED))]
     if desired.cdi and version < _CDI_SINCE:
         made.messages = [
-            f"Docker {'.'.join(map(str, version))} has no CDI (25 has): containers get GPUs by the runtime {desired.handler} alone"
+            f"Docker {'.'.join(map(str, version))} does not support CDI (25 does): containers get GPUs only with the runtime {desired.handler}"
         ]
     return made
 
 
 def has_runtime(host: Host, handler: str) -> bool:
-    """Whether it is configured already. Raises HwaccelError for a file that is no JSON object."""
+    """Whether it is configured already. Raises HwaccelError for a file that is not a JSON object."""
     return handler in (_parsed(host.text(CONFIG)).get("runtimes") or {})
 
 
 def keeps_containers(host: Host) -> bool:
-    """Whether containers outlive a restart (https://docs.docker.com/engine/daemon/live-restore/).
+    """Whether containers survive a restart (https://docs.docker.com/engine/daemon/live-restore/).
 
-    The daemon that is stopped has to know it, and the one that is started, which reads the file.
+    Both the running daemon and the one that is started, which reads the file, must have the setting.
     """
     running = host.commands.get("docker_live_restore", Command(1, ""))
     try:
@@ -68,7 +68,7 @@ def keeps_containers(host: Host) -> bool:
 
 
 def with_runtime(text: str, desired: RuntimeSettings, *, knows_cdi: bool, original: str = "") -> str:
-    """Settings with the runtime. A default that is no longer wanted becomes what the original says. Raises HwaccelError for what is no JSON object."""
+    """Settings with the runtime. If it is no longer the default, the original default is restored. Raises HwaccelError if the text is not a JSON object."""
     before = _parsed(text)
     after = copy.deepcopy(before)
     runtime = (after.setdefault("runtimes", {}) or {}).get(desired.handler) or {"args": []}
@@ -86,7 +86,7 @@ def with_runtime(text: str, desired: RuntimeSettings, *, knows_cdi: bool, origin
 
 
 def without_runtime(text: str, original: str, handler: str) -> str:
-    """What with_runtime has set is as in the original again, whatever else has changed meanwhile."""
+    """Restores the settings of with_runtime from the original, and keeps other changes."""
     before, first = _parsed(text), _parsed(original)
     after = copy.deepcopy(before)
     _restore(after, first, "default-runtime")
@@ -118,14 +118,14 @@ def _written(text: str, before: Settings, after: Settings) -> str:
 
 def _parsed(text: str) -> Settings:
     what, next_step = (
-        "Docker's settings cannot be changed",
+        "Docker's configuration cannot be changed",
         "correct the file: the daemon would not start with it either",
     )
 
     def once(pairs: list[tuple[str, t.Any]]) -> Settings:
         keys = [key for key, _value in pairs]
         if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise HwaccelError(what, CONFIG, f"{', '.join(twice)} stands there twice", next_step)
+            raise HwaccelError(what, CONFIG, f"it has {', '.join(twice)} twice", next_step)
         return dict(pairs)
 
     if not text.strip():
@@ -133,7 +133,7 @@ def _parsed(text: str) -> Settings:
     try:
         found = json.loads(text, object_pairs_hook=once)
     except ValueError as error:
-        raise HwaccelError(what, CONFIG, f"it is no JSON: {error}", next_step) from None
+        raise HwaccelError(what, CONFIG, f"it is not JSON: {error}", next_step) from None
     if not isinstance(found, dict):
-        raise HwaccelError(what, CONFIG, "it is no JSON object", next_step)
+        raise HwaccelError(what, CONFIG, "it is not a JSON object", next_step)
     return found

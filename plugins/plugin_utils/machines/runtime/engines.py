@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who brings the runtime to a machine, which engines it has, and whether these run with what is on disk."""
+"""The provider of the runtime, the container engines of a machine, and whether these run with the files on disk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
 
-#: hwaccel: this role. container: the toolkit's container of the role driver. existing: somebody else. none: there is no GPU.
+#: hwaccel: this role. container: the toolkit's container of the role driver. existing: an existing installation. none: there is no GPU.
 HWACCEL, CONTAINER, EXISTING, NONE = "hwaccel", "container", "existing", "none"
 Settings = c.Mapping[str, t.Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """units: the first that is there is its service. health: what answers as soon as it serves."""
+    """units: the first existing one is its service. health: a command that succeeds when it is ready."""
 
     name: str
     units: tuple[str, ...]
@@ -49,7 +49,7 @@ def service(host: Host, engine: Engine) -> str:
 
 
 def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], list[Fault]]:
-    """Those that are to know the runtime, what is to be reported of the others, and names in the settings that are not there."""
+    """Engines that get the runtime, messages about the others, and problems of names in the settings."""
     requested = list(settings["engines"])
     here = [engine for engine in ENGINES if service(host, engine)]
     if requested:
@@ -57,26 +57,26 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
         why = f"the machine has {', '.join(engine.name for engine in here) or 'none'}"
         faults = [
             Fault(
-                f"there is no {name} on the machine",
+                f"{name} is not installed on the machine",
                 "node_runtime_engines",
                 why,
-                "take it out of the list, or install it first",
+                "remove it from the list, or install it first",
             )
             for name in missing
         ]
         return [engine for engine in here if engine.name in requested], [], faults
     config = settings["containerd_config"]
     idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
-    messages = [f"containerd serves no pods ({config} switches its plugin cri off): left as it is" for _engine in idle]
+    messages = [f"containerd serves no pods ({config} disables its plugin cri): it is not changed" for _engine in idle]
     found = [engine for engine in here if engine not in idle]
     faults = (
         []
         if found
         else [
             Fault(
-                "no container engine is there",
+                "no container engine is installed",
                 "systemd",
-                "none of its units is",
+                "none of its units exists",
                 "install containerd, Docker, CRI-O, K3s or RKE2 first",
             )
         ]
@@ -85,17 +85,19 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
 
 
 def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, list[Fault]]:
-    """Who brings it, why, and what speaks against what was asked."""
+    """The provider, why, and problems of the requested provider."""
     requested, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
     if requested:
         faults = []
         if requested == HWACCEL and immutable:
-            next_step = "leave node_runtime_provider empty: the toolkit's container of the role driver does it there"
+            next_step = (
+                "leave node_runtime_provider empty, so that the toolkit's container of the role driver provides it"
+            )
             faults.append(
                 Fault("nothing can be installed on this machine", "node_runtime_provider", immutable, next_step)
             )
         if requested == HWACCEL and containerd.OF_TOOLKIT_CONTAINER in host.files:
-            why = "two would write one configuration"
+            why = "two providers would write the same configuration"
             next_step = "label the node nvidia.com/gpu.deploy.container-toolkit=false and remove that file, or leave node_runtime_provider empty"
             faults.append(
                 Fault(
@@ -104,7 +106,7 @@ def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, li
             )
         return requested, "node_runtime_provider says so", faults
     if not (host.fact("gpus") or is_tegra(host) or settings["without_gpu"]):
-        return NONE, "no GPU of NVIDIA is in the machine (node_runtime_without_gpu: true to go on)", []
+        return NONE, "the machine has no NVIDIA GPU (set node_runtime_without_gpu to true to continue)", []
     if immutable:
         return CONTAINER, immutable, []
     if containerd.OF_TOOLKIT_CONTAINER in host.files:
@@ -113,11 +115,11 @@ def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, li
         return EXISTING, f"{path} has the runtime {settings['handler']}", []
     if not kept.files and _docker_has(host, settings["handler"]):
         return EXISTING, f"{docker.CONFIG} has the runtime {settings['handler']}", []
-    return HWACCEL, "nobody else does", []
+    return HWACCEL, "there is no other provider", []
 
 
 def render(host: Host, engine: Engine, settings: Settings, desired: RuntimeSettings) -> Rendered:
-    """Raises HwaccelError where files that are there cannot be understood."""
+    """Configuration of one engine. Raises HwaccelError if existing files cannot be parsed."""
     if engine.name == "containerd":
         return containerd.render(host, settings["containerd_config"], desired)
     if engine.name == "docker":
@@ -128,7 +130,7 @@ def render(host: Host, engine: Engine, settings: Settings, desired: RuntimeSetti
 
 
 def stale(host: Host, engine: Engine, made: Rendered) -> str:
-    """Why its service has to be restarted, empty where it runs with what is on disk. A service that does not run will read it when it starts."""
+    """Why its service has to be restarted, empty if it runs with the files on disk. A stopped service reads them at its start."""
     unit = host.unit(service(host, engine))
     if not unit.active:
         return ""
@@ -143,13 +145,13 @@ def stale(host: Host, engine: Engine, made: Rendered) -> str:
         if path in host.files and host.files[path].changed_at > unit.started_at
     ]:
         return f"{newer[0]} is newer than the running service"
-    # Started since, it has looked and not found it: once more would not help.
+    # A service that was started since then has not detected the runtime, so another restart would not help.
     since = float(host.fact("runtime_since") or "inf")
     return made.stale if since > unit.started_at else ""
 
 
 def ends_pods(host: Host, engine: Engine) -> bool:
-    """Whether its containers end with its service. Shims and conmon outlive theirs, as the units of containerd, K3s and RKE2 say KillMode=process."""
+    """Whether its containers end with its service. Shims and conmon survive, because the units of containerd, K3s and RKE2 have KillMode=process."""
     return engine.name == "docker" and not docker.keeps_containers(host)
 
 

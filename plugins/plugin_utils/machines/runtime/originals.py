@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files as they were before: kept on the machine, and put back by teardown."""
+"""Original files: kept on the machine, and restored by teardown."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ RECORD, ORIGINALS = record.path(ROLE), f"{FOLDER}/originals"
 
 
 def original(path: str) -> str:
-    """Where a file is kept as it was before the first run."""
+    """Path of the copy of a file from before the first run."""
     return ORIGINALS + path
 
 
 def recorded(kept: Record, host: Host, contents: c.Iterable[Content]) -> Record:
-    """The record after `contents` are written. What was there is asked once, at the first run that touches a file."""
+    """The record after `contents` are written. The original state is recorded at the first run that changes a file."""
     files = dict(kept.files)
     for content in contents:
         path, there = content.path, content.path in host.files
         if there and host.text(path) == content.text:
             continue
         before = files.get(path, FileBefore(there, ""))
-        # Once somebody has changed it in between, no state of it is the role's alone.
+        # After a change by others, the file is not only the role's any more.
         alone = (
             path not in files
             or host.text(path) == host.text(original(path))
@@ -43,9 +43,9 @@ def recorded(kept: Record, host: Host, contents: c.Iterable[Content]) -> Record:
 
 
 def restored(kept: Record, host: Host, config: str, handler: str) -> tuple[list[Content], list[str], list[str]]:
-    """Contents to write, paths to remove, and what is to be reported of files that somebody has changed since.
+    """Contents to write, paths to remove, and messages about files that were changed since.
 
-    A file that is as the role has left it becomes the original, byte for byte. From one that was changed since, only what the role has set is taken.
+    A file without other changes becomes the original, byte by byte. From other files, only the role's settings are removed.
     """
     contents: list[Content] = []
     absent: list[str] = []
@@ -61,7 +61,7 @@ def restored(kept: Record, host: Host, config: str, handler: str) -> tuple[list[
             absent.append(path)
             continue
         if shared and not untouched:
-            messages.append(f"{path} was changed since: what this role had set is taken out, the rest stays")
+            messages.append(f"{path} was changed since: the settings of this role are removed, the rest is kept")
             text = _without_ours(path, now.text, text, handler)
         contents.append(Content(path, text, now.mode, now.uid, now.gid, sensitive=True))
     return contents, absent, messages

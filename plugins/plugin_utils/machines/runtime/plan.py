@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role node_runtime does on one machine, from what was observed of it."""
+"""The plan of the role node_runtime for one machine, from its observed state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rende
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
-#: In the order in which each needs the one before; names are those of both package families.
+#: In the order of their dependencies. Both package families have these names.
 PACKAGES = (
     "libnvidia-container1",
     "libnvidia-container-tools",
@@ -34,10 +34,10 @@ PACKAGES = (
     "nvidia-container-toolkit",
 )
 AUTO = "auto"
-#: When the node is drained before restarts; anything else means where these end pods.
+#: When the node is drained before restarts. Other values mean: if these end pods.
 ALWAYS, NEVER = "always", "never"
 _BOOLEAN = "container_use_devices"
-#: What a repository needs, which is the role's own in any case.
+#: Repository files, which always belong to the role.
 REPOSITORY_FILES = (
     "/etc/apt/sources.list.d/hwaccel-gpu.list",
     "/etc/apt/auth.conf.d/hwaccel-gpu.conf",
@@ -49,15 +49,15 @@ Settings = c.Mapping[str, t.Any]
 
 
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
-    """What is to be done, in plain data. settings: the role's variables by their names without node_runtime_.
+    """The plan, in plain data. settings: the role's variables by their names without node_runtime_.
 
-    provider: hwaccel, container, existing, or none where there is no GPU. files, contents, folders, absent: as files.written documents them.
-    changes: paths whose texts differ. staged: text by path, for checks alone, commands that judge it, each with name and argv.
-    actions: services that do not run with what is on disk, as services.Action.
-    drain: why pods have to leave the node before these, empty where they can stay; drains: whether this run or an earlier one might have drained the node.
-    toolkit: whether packages are to be installed (install), by which manager, and their names. cdi: how GPUs are described to engines, or empty.
-    selinux: whether container_use_devices is switched on. originals: paths to be kept before the first change.
-    record: by which teardown puts everything back, empty where it is as desired.
+    provider: hwaccel, container, existing, or none without a GPU. files, contents, folders, absent: as files.written documents them.
+    changes: paths whose texts differ. staged: texts by path for checks; checks: commands that validate them, each with name and argv.
+    actions: for services that do not run with the files on disk, as services.Action.
+    drain: why the node is drained before these, empty if it is not; drains: whether this run or an earlier one may have drained the node.
+    toolkit: whether packages are installed (install), with which manager, and their names. cdi: how the specification is generated, or empty.
+    selinux: whether container_use_devices is enabled. originals: paths to copy before the first change.
+    record: text for teardown, empty if the machine has it already.
     """
     faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
     faults += prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
@@ -75,8 +75,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 
 def _credential_faults(settings: Settings) -> list[Fault]:
-    """apt takes its file of credentials apart at blanks (apt_auth.conf(5))."""
-    why, next_step = "apt would read what comes after it as words of its own", "take it out"
+    """Problems of credentials: apt splits its file at blanks (apt_auth.conf(5))."""
+    why, next_step = "apt would read the text after it as separate words", "remove it"
     names = [
         name
         for name in ("repository_url", "repository_username", "repository_password")
@@ -117,7 +117,7 @@ def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: 
 
 
 def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault]) -> list[Restart]:
-    """Adds what every engine of the machine reads, and gives the restarts that are due."""
+    """Adds the files of all engines of the machine, and returns the necessary restarts."""
     desired = _desired(host, settings)
     found, messages, missing = engines.engines(host, settings)
     made.messages += messages
@@ -137,7 +137,7 @@ def _rendered(host: Host, settings: Settings, made: Rendered, faults: list[Fault
 
 
 def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) -> dict[str, t.Any]:
-    """What the services' own checkers, and nvidia-ctk, say of what was staged. results: by the name of the check."""
+    """Problems that the services' own checkers and nvidia-ctk report in staged files. results: by the name of the check."""
     desired = _desired(host, settings)
     faults: list[Fault] = []
     messages: list[str] = []
@@ -149,35 +149,35 @@ def checked(host: Host, settings: Settings, results: c.Mapping[str, Command]) ->
             faults += found
         elif name in ("docker", "crio") and done.status:
             what, next_step = (
-                f"{name} does not take its new configuration, nothing was changed",
-                "correct what it names; the role adds its runtime alone",
+                f"{name} does not accept its new configuration, nothing was changed",
+                "correct what it reports; the role only adds its runtime",
             )
             faults.append(Fault(what, "", (done.error or done.output).strip()[-300:], next_step))
     return {"faults": [fault.as_dict() for fault in faults], "messages": messages}
 
 
 def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
-    """What teardown does, as plan tells it, and what follows. Raises HwaccelError for a damaged record.
+    """What teardown does, in the form of plan, with more keys. Raises HwaccelError for a damaged record.
 
-    packages: those that the role has installed. record: with the services that are to be restarted, empty where the machine has it, which a later run restarts
-    where this one does not come so far; restarted: the same once they are. settings: what else the role has switched, and how it was before.
-    stops: units of systemd that go. removed: folders and files that go in the end.
+    packages: installed by the role. record: with the services that have to be restarted, so that a later run restarts them if this one is interrupted;
+    empty if the machine has it already; restarted: the same after the restarts. settings: original values of other settings. stops: units that are stopped.
+    removed: folders and files that are removed last.
     """
     kept = record.read(host, originals.ROLE) or Record()
     contents, absent, messages = originals.restored(kept, host, settings["containerd_config"], settings["handler"])
-    # The specification where units of the role have made it.
+    # The specification, if units of the role have generated it.
     made = Rendered(contents=contents, absent=absent + [cdi.SPEC] * (cdi.OURS in str(absent)), messages=messages)
     touched = {one.path for one in contents if one.text != host.text(one.path)} | set(absent)
     restarts = []
     for engine in engines.ENGINES:
         unit = engines.service(host, engine)
-        # A teardown that ended between the files and the restart has left nothing to touch.
+        # A teardown that was interrupted between files and restarts has no files left to restore.
         if (
             unit
             and host.unit(unit).active
             and (unit in kept.due or any(_belongs(path, engine.name, settings) for path in touched))
         ):
-            restarts.append(Restart.of(host, engine, "its configuration is put back"))
+            restarts.append(Restart.of(host, engine, "its configuration is restored"))
     begun = dataclasses.replace(kept, due=tuple(one.action.unit for one in restarts))
     return {
         **_result(host, "", made, []),
@@ -195,7 +195,7 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Restart:
-    """ends_pods: whether it ends the containers of the engine."""
+    """A restart of an engine. ends_pods: whether it ends the containers of the engine."""
 
     action: Action
     ends_pods: bool
@@ -207,13 +207,13 @@ class Restart:
 
 
 def _drained(host: Host, settings: Settings, restarts: c.Sequence[Restart]) -> dict[str, t.Any]:
-    """drain: why pods leave the node before these restarts, empty where they stay. drains: whether they might, at this run or an earlier one."""
+    """drain: why the node is drained before these restarts, empty if it is not. drains: whether this run or an earlier one may have drained it."""
     if settings["drain"] == NEVER:
         return {"drain": "", "drains": False}
     if settings["drain"] == ALWAYS:
         return {"drain": "node_runtime_drain says so" if restarts else "", "drains": True}
     ending = [one.action.unit for one in restarts if one.ends_pods]
-    # Not whether they end now: the restart may have changed that.
+    # Independent of the present setting, because the restart may have changed it.
     there = any(engine.name == "docker" and engines.service(host, engine) for engine in engines.ENGINES)
     return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "drains": there}
 
@@ -233,11 +233,11 @@ def _belongs(path: str, engine: str, settings: Settings) -> bool:
 
 def _whose(who: str, why: str) -> str:
     names = {
-        engines.HWACCEL: "this role brings it",
-        engines.CONTAINER: "the toolkit's container brings it",
-        engines.EXISTING: "it is there",
+        engines.HWACCEL: "this role provides it",
+        engines.CONTAINER: "the toolkit's container provides it",
+        engines.EXISTING: "an existing installation provides it",
     }
-    rest = "" if who == engines.HWACCEL else "; nothing is touched"
+    rest = "" if who == engines.HWACCEL else "; nothing is changed"
     return f"NVIDIA's container runtime: {names.get(who, 'it is not needed')} ({why}){rest}"
 
 
@@ -254,7 +254,7 @@ def _described(host: Host) -> dict[str, t.Any]:
 
 
 def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t.Any]:
-    """Whether packages are installed, and by which family's tool."""
+    """Whether packages are installed, and with which package manager."""
     source, version, package = settings["toolkit_source"], str(settings["toolkit_version"]), host.fact("package")
     manager = next(
         (name.removesuffix("-get") for name in ("apt-get", "dnf") if name in host.fact("managers").split()), ""
@@ -266,7 +266,7 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
                 "set node_runtime_toolkit_source to repository or archive, or install nvidia-container-toolkit yourself"
             )
             faults.append(
-                Fault("NVIDIA's container toolkit is not there", "node_runtime_toolkit_source", "", next_step)
+                Fault("NVIDIA's container toolkit is not installed", "node_runtime_toolkit_source", "", next_step)
             )
         return {"install": False, "manager": manager, "names": []}
     for requested, needed in (("repository", "repository_key"), ("archive", "archive")):
@@ -284,7 +284,7 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
 
 
 def _toolkit_config(host: Host, settings: Settings, kept: Record) -> list[Content]:
-    """How the runtime works, which its package decides by itself. Written where it is asked for, or was."""
+    """Mode of the runtime, which is its package's default otherwise. Written if the mode is set, or was set before."""
     if settings["mode"] == AUTO and TOOLKIT_CONFIG not in kept.files:
         return []
     text = toml.with_value(
@@ -304,17 +304,15 @@ def _messages(
             + (f" in place of {package}" if package else "")
         )
     messages += [f"{one.action.unit} is restarted: {one.action.why}" for one in restarts]
-    messages += [f"pods leave the node before: {drain}"] * bool(drain)
+    messages += [f"the node is drained before: {drain}"] * bool(drain)
     if settings["cdi"] and not cdi.can(host):
         messages.append(
-            "GPUs are not described here (CDI): no driver of the host's own works, and one in a container is described by the toolkit's container"
+            "no CDI specification is generated: the host has no working driver, and for a driver in a container the toolkit's container generates it"
         )
     if host.fact("apparmor") == "Y":
-        messages.append("AppArmor is on: its default profile of containers lets them use devices that they are given")
+        messages.append("AppArmor is enabled: its default profile allows containers to use their devices")
     if host.fact("denials"):
-        messages.append(
-            f"SELinux has denied something to a container today: {host.fact('denials').splitlines()[0][:160]}"
-        )
+        messages.append(f"SELinux has denied access to a container today: {host.fact('denials').splitlines()[0][:160]}")
     return messages
 
 

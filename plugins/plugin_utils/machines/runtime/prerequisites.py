@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine must have before GPUs can be given to its containers."""
+"""Requirements of a machine for containers with GPUs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import dataclasses
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version, version_of
 
-#: What containers' images are written below.
+#: The folder of container images.
 _IMAGES = "/var/lib"
 
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """The least version of something. when: on which machines it counts. source: where the version is from."""
+    """A minimum version. when: on which machines it is required. source: of the version."""
 
     what: str
     found: c.Callable[[Host], Version]
@@ -29,12 +29,12 @@ class Requirement:
 
 
 def is_tegra(host: Host) -> bool:
-    """A Jetson board: its GPU is no PCI device."""
+    """Whether it is a Jetson board, whose GPU is not a PCI device."""
     return bool(host.fact("tegra"))
 
 
 def cgroup_version(host: Host) -> int:
-    """2 where the unified hierarchy is mounted (docs/concepts/architecture/cgroups of Kubernetes tells it so)."""
+    """2 where the unified hierarchy is mounted (docs/concepts/architecture/cgroups of Kubernetes)."""
     return 2 if host.fact("cgroup") == "cgroup2fs" else 1
 
 
@@ -58,7 +58,7 @@ TABLE = (
         (384, 81),
         "the device plugin needs it",
         _PLUGIN,
-        "update the driver of the host, or let the role driver bring one",
+        "update the driver of the host, or use that of the role driver",
         lambda host: not is_tegra(host),
     ),
     Requirement(
@@ -73,7 +73,7 @@ TABLE = (
         "NVIDIA's container toolkit",
         _program("nvidia_ctk"),
         (1, 11),
-        "GPUs of Jetson boards are known from it on",
+        "it is the first that supports GPUs of Jetson boards",
         _PLUGIN,
         "raise node_runtime_toolkit_version",
         is_tegra,
@@ -91,7 +91,7 @@ TABLE = (
         "kubelet",
         _program("kubelet"),
         (1, 20),
-        "RuntimeClasses are in node.k8s.io/v1 from it on",
+        "it is the first with RuntimeClass in node.k8s.io/v1",
         "https://kubernetes.io/docs/concepts/containers/runtime-class",
         "upgrade Kubernetes",
     ),
@@ -99,7 +99,7 @@ TABLE = (
         "containerd",
         _program("containerd"),
         (1, 6),
-        "older releases are without support and have not been tried",
+        "older releases are not supported and not tested",
         "https://containerd.io/releases",
         "upgrade containerd",
     ),
@@ -107,7 +107,7 @@ TABLE = (
         "Docker",
         _program("docker"),
         (19, 3),
-        "GPUs can be asked for from it on (--gpus)",
+        "it is the first with --gpus",
         "https://docs.docker.com/engine/release-notes/19.03",
         "upgrade Docker",
     ),
@@ -115,7 +115,7 @@ TABLE = (
         "Docker",
         _program("docker"),
         (20, 10),
-        "it is the first that knows cgroup version 2, which this machine has",
+        "it is the first that supports cgroup version 2, which this machine has",
         "https://docs.docker.com/engine/release-notes/20.10",
         "upgrade Docker",
         lambda host: cgroup_version(host) == 2,
@@ -124,7 +124,7 @@ TABLE = (
         "CRI-O",
         _program("crio"),
         (1, 24),
-        "1.23 knows no CDI",
+        "1.23 does not support CDI",
         "https://github.com/cri-o/cri-o/tree/v1.23.0/pkg/config",
         "upgrade CRI-O",
     ),
@@ -132,24 +132,24 @@ TABLE = (
         "the kernel",
         lambda host: version_of(host.fact("kernel")),
         (5, 8),
-        "cgroup version 2, which this machine has, is complete for kubelet from it on",
+        "it is the first with complete support of cgroup version 2, which this machine has",
         "https://kubernetes.io/docs/concepts/architecture/cgroups#requirements",
         "boot a newer kernel",
         lambda host: cgroup_version(host) == 2,
     ),
 )
 CHECKS = ("versions", "nouveau", "secure_boot", "swap", "clock", "disk", "cgroup")
-#: kubelet refuses cgroup version 1 from here on (KEP-5573, https://www.kubernetes.dev/resources/keps/5573).
+#: kubelet refuses cgroup version 1 since this version (KEP-5573, https://www.kubernetes.dev/resources/keps/5573).
 _NO_CGROUP_1 = (1, 35)
 
 
 def faults(host: Host, least_disk_gib: float, skipped: c.Collection[str] = ()) -> list[Fault]:
-    """All problems, at once. What is not there yet is no miss: other roles bring it. skipped: of CHECKS, what is tolerated."""
+    """All problems. Missing software is not a problem, because other roles install it. skipped: tolerated ones of CHECKS."""
     found = [
         (
             "versions",
             Fault(
-                f"{one.what} is {dotted(version)}, and {dotted(one.least)} is the least",
+                f"{one.what} is {dotted(version)}, but at least {dotted(one.least)} is required",
                 one.source,
                 one.why,
                 one.remedy,
@@ -169,14 +169,14 @@ def _conditions(host: Host, least_disk_gib: float) -> list[tuple[str, Fault]]:
     found: list[tuple[str, Fault]] = []
     if "nouveau" in host.fact("modules").split():
         why, next_step = (
-            "it holds the GPU, so NVIDIA's driver cannot",
-            "add `blacklist nouveau` to /etc/modprobe.d, make the initramfs anew and reboot",
+            "it uses the GPU, so NVIDIA's driver cannot",
+            "add `blacklist nouveau` to /etc/modprobe.d, rebuild the initramfs and reboot",
         )
         found.append(("nouveau", Fault("the kernel module nouveau is loaded", "/proc/modules", why, next_step)))
     if host.fact("secure_boot") == "1" and host.fact("module_file") and not host.fact("signer"):
         why, next_step = (
-            "the kernel refuses modules without a signature that it knows",
-            "sign it with an enrolled key (mokutil), or take signed packages",
+            "the kernel refuses modules without a trusted signature",
+            "sign it with an enrolled key (mokutil), or use signed packages",
         )
         found.append(
             (
@@ -193,19 +193,17 @@ def _conditions(host: Host, least_disk_gib: float) -> list[tuple[str, Fault]]:
         found.append(("swap", Fault("swap is on", "/proc/swaps", why, next_step)))
     if host.fact("clock") == "no":
         why, next_step = (
-            "certificates are refused by machines whose clocks differ",
-            "start chronyd or systemd-timesyncd, and see `timedatectl`",
+            "machines with different clocks refuse certificates",
+            "start chronyd or systemd-timesyncd, and verify with `timedatectl`",
         )
-        found.append(("clock", Fault("the clock is not synchronised", "timedatectl", why, next_step)))
+        found.append(("clock", Fault("the clock is not synchronized", "timedatectl", why, next_step)))
     free = float(host.fact("free_bytes") or "inf") / 1024**3
     if free < least_disk_gib:
-        why, next_step = "an image with CUDA takes several GiB", "make room, or lower node_runtime_min_disk_gib"
-        found.append(
-            ("disk", Fault(f"{free:.1f} GiB are free, fewer than {least_disk_gib:g}", _IMAGES, why, next_step))
-        )
+        why, next_step = "an image with CUDA needs several GiB", "free space, or lower node_runtime_min_disk_gib"
+        found.append(("disk", Fault(f"{free:.1f} GiB are free, less than {least_disk_gib:g}", _IMAGES, why, next_step)))
     if cgroup_version(host) == 1 and host.version("kubelet") >= _NO_CGROUP_1:
         why, next_step = (
-            "kubelet does not start with it from 1.35 on",
+            "kubelet does not start with it since 1.35",
             "boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false until 1.38",
         )
         found.append(("cgroup", Fault("the machine has cgroup version 1", "/sys/fs/cgroup", why, next_step)))

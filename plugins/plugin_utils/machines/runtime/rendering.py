@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the renderings of the container engines share."""
+"""Shared types of the container engines."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 
-#: Where candidates lie while the service's own checker looks at them.
+#: Folder of staged files for the service's own checker.
 STAGING = "/var/lib/hwaccel-gpu/node_runtime/staging"
 HEADER = "# Written by the role hwaccel.gpu.node_runtime, which writes it anew: changes are lost.\n"
 
 
 @dataclasses.dataclass(frozen=True)
 class RuntimeSettings:
-    """default: containers that name no runtime get NVIDIA's. binary: path of nvidia-container-runtime. handler: its name, which the RuntimeClass has."""
+    """default: whether it is the default runtime. binary: path of nvidia-container-runtime. handler: its name, which the RuntimeClass refers to."""
 
     default: bool = False
     cdi: bool = True
@@ -28,7 +28,7 @@ class RuntimeSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """A command that judges a staged configuration before the service sees it."""
+    """A command that validates a staged configuration before the service reads it."""
 
     name: str
     command: tuple[str, ...]
@@ -39,9 +39,9 @@ class Check:
 
 @dataclasses.dataclass
 class Rendered:
-    """What one engine needs. staged: for `checks` alone. loaded: files beyond those of `contents` that the service reads when it starts.
+    """Files of one engine. staged: only for `checks`. loaded: files in addition to `contents` that the service reads at its start.
 
-    stale: what the service lacks, if it was started before the runtime was there.
+    stale: what the service lacks if it was started before the runtime was installed.
     """
 
     contents: list[Content] = dataclasses.field(default_factory=list)

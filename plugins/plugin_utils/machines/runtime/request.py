@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role node_runtime asks about a machine."""
+"""What the role node_runtime observes of a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 )
 
 _RANCHER = ("k3s", "rke2")
-#: What is read of a machine beside containerd's configuration, and where originals of these are kept.
+#: Files in addition to containerd's configuration. Their originals are read, too.
 _FILES = (
     containerd.DROP_IN,
     containerd.OF_TOOLKIT_CONTAINER,
@@ -93,7 +93,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         commands=(
             *(CommandRequest(name, (program, "--version")) for name, program in _VERSIONS.items()),
             CommandRequest("nvidia_ctk", ("nvidia-ctk", "--version")),
-            # Asked while it is stopped, its socket would start it.
+            # A query while it is stopped would start it by its socket.
             CommandRequest(
                 "docker_live_restore", ("docker", "info", "--format", "{{.LiveRestoreEnabled}}"), active="docker"
             ),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tasks of the role node_runtime ask for: texts and plain data in, plain data out. Pure."""
+"""The functions for tasks of the role node_runtime: texts and plain data in, plain data out. Pure."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 def judged(
     printed: str, settings: _Data, results: c.Mapping[str, _Data], staged: c.Mapping[str, str]
 ) -> dict[str, t.Any]:
-    """What checkers say of what is staged. results: by the name of the check, as the module command gives them."""
+    """See plan.checked. results: of the module command, by the name of the check."""
     given = {name: Command.of(one) for name, one in results.items()}
     return plan.checked(host.read(printed), settings, given)

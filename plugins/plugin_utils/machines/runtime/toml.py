@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TOML: written from data, and changed as text where somebody's comments are in it."""
+"""TOML: written from data, or changed as text to keep comments."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _FIRST_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _IMPORTS = re.compile(r"^[ \t]*imports[ \t]*=[ \t]*\[", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t]*version[ \t]*=[^\n]*(?:\n|$)", re.MULTILINE)
-#: Within an array of texts: a text, a comment, or its end.
+#: Parts of an array of strings: a string, a comment, or the end.
 _PART = re.compile(r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|\]')
 
 
 def parse(text: str, where: str) -> dict[str, t.Any]:
-    """Raises HwaccelError, which names the file and the place in it."""
+    """Raises HwaccelError with the file and the position in it."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise HwaccelError(
-            "a configuration file is no TOML",
+            "a configuration file is not TOML",
             where,
             str(error),
             "correct it: the service would not start with it either",
@@ -37,16 +37,16 @@ def parse(text: str, where: str) -> dict[str, t.Any]:
 
 
 def dump(data: c.Mapping[str, t.Any]) -> str:
-    """Text of nested tables, keys in the order that they have."""
+    """Text of nested tables, with keys in their order."""
     lines: list[str] = []
     _table((), data, lines)
     return "\n".join(lines).strip("\n") + "\n"
 
 
 def with_import(text: str, path: str, version: int, where: str) -> str:
-    """Text with path as the last of its imports and every other byte as it was. version: stated where the text says nothing at all.
+    """Text with path as the last of its imports, otherwise unchanged. version: added to an empty text.
 
-    Raises HwaccelError where the list of imports is written in a way that cannot be extended as text.
+    Raises HwaccelError if the list of imports cannot be extended as text.
     """
     before = parse(text, where)
     imports = before.get("imports", [])
@@ -62,27 +62,27 @@ def with_import(text: str, path: str, version: int, where: str) -> str:
         understood = False
     if not understood:
         why, next_step = (
-            "the list is not written as `imports = [...]` on top of the file",
-            f'add "{path}" to it by hand',
+            "the list is not written as `imports = [...]` at the top of the file",
+            f'add "{path}" to it manually',
         )
         raise HwaccelError("a file cannot be added to the imports", where, why, next_step)
     return changed
 
 
 def without_import(text: str, path: str) -> str:
-    """What with_import has added is taken back, whatever else has changed meanwhile."""
+    """Removes the import of with_import, and keeps other changes."""
     quoted = re.escape(f'"{path}"')
     text = re.sub(rf"^imports = \[{quoted}\]\r?\n?", "", text, flags=re.MULTILINE)
     return re.sub(rf"(?:, )?{quoted}", "", text)
 
 
 def with_imports(text: str, paths: c.Sequence[str], where: str) -> str:
-    """Text with exactly these imports: for a copy that is tried and thrown away, so its comments do not matter."""
+    """Text with exactly these imports, for a temporary copy, so that comments need not be kept."""
     return dump({**parse(text, where), "imports": list(paths)})
 
 
 def with_value(text: str, table: str, key: str, value: str, where: str) -> str:
-    """Text with a text value in a table of one name, and every other byte as it was."""
+    """Text with a string value in a top-level table, otherwise unchanged."""
     parsed = parse(text, where)
     if parsed.get(table, {}).get(key) == value:
         return text
@@ -115,7 +115,7 @@ def _extended(text: str, path: str) -> str:
 
 
 def _inserted(text: str, line: str, version: int, before: c.Mapping[str, t.Any]) -> str:
-    """Below the version, which is on top of every file that has one."""
+    """Adds a line below the version, which is at the top of the file."""
     if not before:
         return f"version = {version}\n{line}\n" + text
     found = _VERSION.search(text)
@@ -145,7 +145,7 @@ def as_value(value: t.Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but that of the one control character that JSON lets stand.
+        # TOML has the escapes of JSON, but also requires one for DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf") if math.isinf(value) else repr(value)

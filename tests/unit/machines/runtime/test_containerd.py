@@ -191,7 +191,7 @@ def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
     [
         (Command(1, "", "containerd: boom"), "boom"),
         (Command(0, DUMPS["1.6.20"], 'level=warning msg="Ignoring unknown key in TOML: row 3"\n'), "unknown key"),
-        (Command(0, DUMPS["1.6.20"]), "not in what containerd has read"),
+        (Command(0, DUMPS["1.6.20"]), "not in the configuration that containerd has read"),
         (
             Command(0, f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'),
             "would change .*runtimes.runc as well",

@@ -99,7 +99,7 @@ def test_cdi_and_the_checker_are_used_where_the_version_has_them(
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("{", "no JSON: .*line 1 column 2"), ("[]", "no JSON object"), ('{"a": 1, "a": 2}', "a stands there twice")],
+    [("{", "not JSON: .*line 1 column 2"), ("[]", "not a JSON object"), ('{"a": 1, "a": 2}', "it has a twice")],
 )
 def test_a_damaged_file_is_refused(text: str, told: str) -> None:
     with pytest.raises(HwaccelError, match=rf"daemon.json\).*{told}.*Next: correct the file"):
@@ -153,14 +153,14 @@ def test_k3s_and_rke2_get_a_file_for_the_default_alone(product: str) -> None:
     additional = drop_ins.render_rancher(machine, product, ADDITIONAL)
     assert (additional.contents, additional.absent, additional.stale) == ([], [path], "")
     assert (
-        "not found NVIDIA's runtime yet"
+        "not detected NVIDIA's runtime"
         in drop_ins.render_rancher(Host(facts={f"{product}_generated": "0"}), product, ADDITIONAL).stale
     )
 
 
 def test_k3s_that_is_too_old_for_a_default_is_a_fault() -> None:
     machine = Host(commands={"k3s": Command(0, "k3s version v1.28.4+k3s2 (6ba6c1b6)")})
-    assert "from 1.28.5 on" in str(drop_ins.render_rancher(machine, "k3s", DEFAULT).faults[0])
+    assert "since 1.28.5" in str(drop_ins.render_rancher(machine, "k3s", DEFAULT).faults[0])
     machine.commands["k3s"] = Command(0, "k3s version v1.34.1+k3s1 (24fc436e)")
     assert drop_ins.render_rancher(machine, "k3s", DEFAULT).faults == []
 

@@ -77,11 +77,11 @@ def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
 @pytest.mark.parametrize(
     ("facts", "files", "settings", "provider", "told"),
     [
-        ({}, {}, {}, "hwaccel", "this role brings it (nobody else does)"),
-        ({"gpus": ""}, {}, {}, "none", "no GPU of NVIDIA is in the machine"),
+        ({}, {}, {}, "hwaccel", "this role provides it (there is no other provider)"),
+        ({"gpus": ""}, {}, {}, "none", "the machine has no NVIDIA GPU"),
         ({"gpus": ""}, {}, {"without_gpu": True}, "hwaccel", "this role"),
         ({"gpus": "", "tegra": "# R36 (release), REVISION: 4.0"}, {}, {}, "hwaccel", "this role"),
-        ({"ostree": "yes"}, {}, {}, "container", "its system is an image (ostree)); nothing is touched"),
+        ({"ostree": "yes"}, {}, {}, "container", "its system is an image (ostree)); nothing is changed"),
         ({"usr_writable": ""}, {}, {}, "container", "its system is read-only"),
         ({}, {containerd.OF_TOOLKIT_CONTAINER: ""}, {}, "container", "it has configured containerd already"),
         (
@@ -194,8 +194,8 @@ def test_pods_leave_before_a_restart_that_ends_them(
     host.commands.update({"docker_live_restore": live} if live else {})
     made = planned(host, drain=drain)
     assert (made["drain"], made["drains"]) == (drained, looked)
-    assert [one for one in made["messages"] if "pods leave" in one] == (
-        [f"pods leave the node before: {drained}"] if drained else []
+    assert [one for one in made["messages"] if "node is drained" in one] == (
+        [f"the node is drained before: {drained}"] if drained else []
     )
     back = plan.restored(applied(host, made), {**SETTINGS, "drain": drain})
     assert (back["drain"], back["drains"]) == (drained, looked)
@@ -233,7 +233,7 @@ def test_engines_are_those_that_are_there() -> None:
     }
     assert {one["unit"] for one in planned(host)["actions"]} == {"containerd", "docker", "crio", "k3s-agent"}
     assert set(planned(host, engines=["docker"])["contents"]) == {docker.CONFIG}
-    assert "there is no rke2 on the machine" in texts(planned(host, engines=["rke2"]))[0]
+    assert "rke2 is not installed on the machine" in texts(planned(host, engines=["rke2"]))[0]
 
 
 def test_containerd_that_serves_docker_alone_is_left_as_it_is() -> None:
@@ -249,7 +249,7 @@ def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
     host.units["docker"] = Unit(loaded=True)
     told = " ".join(texts(planned(host)))
     assert "nouveau" in told
-    assert "no JSON" in told
+    assert "not JSON" in told
     assert "no longer supported" in told
 
 
@@ -257,7 +257,7 @@ def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
     ("facts", "settings", "install", "fault"),
     [
         ({}, {}, False, ""),
-        ({"runtime_binary": "", "package": ""}, {}, False, "toolkit is not there"),
+        ({"runtime_binary": "", "package": ""}, {}, False, "toolkit is not installed"),
         ({"package": ""}, {"toolkit_source": "archive", "archive": "/a"}, True, ""),
         ({"package": "1.19.0-1"}, {"toolkit_source": "archive", "archive": "/a"}, True, ""),
         ({"package": "1.19.0-1"}, {"toolkit_source": "archive", "archive": "/a", "toolkit_version": ""}, False, ""),
@@ -337,7 +337,7 @@ def test_jetson_boards_are_described_by_their_csv_files() -> None:
     [
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=1\nnvidia.com/gpu=all\n", "", 0),
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=1:0\nnvidia.com/gpu=1:1\n", "", 0),
-        (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=all\n", "of 2 GPUs it does not name 1", 0),
+        (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=all\n", "of 2 GPUs it lacks 1", 0),
         (Command(1, "", 'level=error msg="failed to initialize NVML"'), "", "failed to initialize NVML", 0),
         (
             Command(0, "", 'level=warning msg="Could not locate libx.so: not found"'),

@@ -81,12 +81,12 @@ def test_a_version_without_a_line_end_and_an_empty_file() -> None:
 
 @pytest.mark.parametrize("text", ['"imports" = ["/a"]\n', 'a = """\nversion = 2\n"""\n[t]\n'])
 def test_what_cannot_be_changed_as_text_is_refused(text: str) -> None:
-    with pytest.raises(HwaccelError, match=r"Next: add .* to it by hand"):
+    with pytest.raises(HwaccelError, match=r"Next: add .* to it manually"):
         toml.with_import(text, PATH, 2, "f")
 
 
 def test_a_file_that_is_no_toml_is_named_with_the_place() -> None:
-    with pytest.raises(HwaccelError, match=r"no TOML \(/etc/x\): .*(line 1|end of document)"):
+    with pytest.raises(HwaccelError, match=r"not TOML \(/etc/x\): .*(line 1|end of document)"):
         toml.parse("a = [", "/etc/x")
 
 
