@@ -66,7 +66,7 @@ _value:
       description: Whether it has loaded its kernel, or runs from its media.
       type: bool
     ended:
-      description: Whether it has reported in, or its node has joined.
+      description: Whether it has reported, or its node has joined.
       type: bool
     sending:
       description: Boot servers that sent it more than an address.

@@ -32,7 +32,7 @@ options:
     required: true
     choices: [dns_pxe, load_balancer, node_runtime]
   settings:
-    description: The role's variables, by their names without the name of the role. The role C(node_runtime) alone needs them.
+    description: The role's variables, by their names without the name of the role. Only the role C(node_runtime) needs them.
     type: dict
   results:
     description: >-
@@ -40,7 +40,7 @@ options:
     type: dict
     required: true
   staged:
-    description: Texts by path that the checkers have read, as the plan has them.
+    description: Texts by path that the checkers have read, from the plan.
     type: dict
     required: true
 """
