@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that a host role writes, and how tasks_from: write of the role machine takes them. Pure."""
+"""Files that a host role writes, in the form of tasks_from: write of the role machine. Pure."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Content:
 
     @classmethod
     def instead_of(cls, old: File | None, path: str, text: str, *, sensitive: bool) -> Content:
-        """With mode and owner of the file that is there, where there is one."""
+        """Keeps mode and owner of an existing file."""
         return cls(path, text, old.mode, old.uid, old.gid, sensitive) if old else cls(path, text, sensitive=sensitive)
 
 
 def differs(host: Host, desired: Content) -> bool:
-    """Whether text, mode or owner are others than they are to be."""
+    """Whether text, mode or owner differ from the desired ones."""
     there = host.files.get(desired.path)
     return there is None or (there.text, there.mode, there.uid, there.gid) != (
         desired.text,
@@ -44,8 +44,8 @@ def differs(host: Host, desired: Content) -> bool:
 def written(host: Host, contents: c.Sequence[Content], absent: c.Sequence[str] = ()) -> dict[str, t.Any]:
     """What `write` does, in plain data.
 
-    files: those that differ, each with path, mode, uid, gid and sensitive, in the order of writing; contents: texts by path, of the others too.
-    folders: of these files, those that are not there; the look has to ask for one file in each. absent: paths that are removed.
+    files: those that differ, each with path, mode, uid, gid and sensitive, in the order of writing; contents: texts by path, also of the other files.
+    folders: missing folders of these files; a request must contain a file in each, so that it is observed. absent: paths that are removed.
     """
     files = [
         {key: value for key, value in dataclasses.asdict(one).items() if key != "text"}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What firewalls of machines have to let in. Pure."""
+"""Ports that firewalls of machines have to open. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-#: Firewalls that roles can open, by the collection that has a module for them.
+#: Firewalls that roles can change, each with the collection that has a module for it.
 COLLECTIONS = {"firewalld": "ansible.posix", "ufw": "community.general"}
 Opening = dict[str, t.Any]
 
 
 def opening(port: int, source: str = "", protocol: str = "tcp") -> Opening:
-    """source: a network, where only that may connect."""
+    """source: the network that may connect, empty for all."""
     return {"port": port, "source": source, "protocol": protocol}
 
 
 def distinct(desired: c.Iterable[Opening]) -> tuple[Opening, ...]:
-    """In their order."""
+    """Without duplicates, in the given order."""
     return tuple({tuple(sorted(one.items())): one for one in desired}.values())
 
 
 def changes(
     firewalls: c.Collection[str], desired: c.Sequence[Opening], before: c.Sequence[Opening]
 ) -> list[dict[str, t.Any]]:
-    """By firewall that runs: what is opened, and what an earlier run has opened and is not wanted any more."""
-    # Records of earlier versions name no protocol.
+    """For each running firewall, what is opened, and what an earlier run has opened and is closed now."""
+    # Records of earlier versions have no protocol.
     gone = [one for one in (opening(**made) for made in before) if one not in desired]
     return [
         {"firewall": name, "open": opened, "rule": rich_rule(one), **one}
@@ -42,7 +42,7 @@ def changes(
 
 
 def rich_rule(desired: Opening) -> str:
-    """firewalld's, for an opening with a source."""
+    """Rich rule of firewalld for an opening with a source, otherwise empty."""
     if not desired["source"]:
         return ""
     family = f"ipv{ipaddress.ip_network(desired['source']).version}"
@@ -50,26 +50,26 @@ def rich_rule(desired: Opening) -> str:
 
 
 def messages(firewalls: c.Collection[str], desired: c.Sequence[Opening]) -> list[str]:
-    """Rules of nftables are a text of somebody's, into which nothing can be added from outside."""
+    """nftables runs with a custom ruleset, which the role cannot extend."""
     if "nftables" not in firewalls or "firewalld" in firewalls or "ufw" in firewalls:
         return []
     ports = ", ".join(
         f"{one['port']}/{one['protocol']}" + (f" from {one['source']}" if one["source"] else "") for one in desired
     )
-    return [f"nftables runs with rules of this machine's own: see that they let in {ports}"]
+    return [f"nftables runs with this machine's own rules: make sure that they allow {ports}"]
 
 
 def needed(firewalls: c.Collection[str]) -> dict[str, str]:
-    """Collections with why these firewalls need them."""
+    """Collections that these firewalls need, with the reason."""
     return {
-        collection: f"{name} runs and has to let clients in"
+        collection: f"{name} runs and has to allow clients"
         for name, collection in COLLECTIONS.items()
         if name in firewalls
     }
 
 
 def lacking(what: str, collections: c.Mapping[str, str], installed: c.Collection[str]) -> list[Fault]:
-    """what: is not to be done for it. collections: with why they are needed."""
+    """Problems of missing collections. what: cannot be done without them. collections: each with the reason."""
     step = "ansible-galaxy collection install -r requirements-metal.yml"
     missing = {name: why for name, why in collections.items() if name not in installed}
     return [

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine as it was observed, and what a host role asks about it: both ends of roles/machine/files/look.py."""
+"""The observed state of a machine, and the request for it: output and input of roles/machine/files/look.py."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Version = tuple[int, ...]
 H = t.TypeVar("H", bound="Host")
 _NUMBERS = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
 _BEGIN = '{"observed": '
-#: Seconds, of a process whose start is not known to the tick, and of a clock that was set.
+#: Precision of process start times in seconds: they have the resolution of a tick, and the clock may have been set.
 _PRECISION = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
 class CommandRequest:
-    """Run where its program is there, and only while the unit `active` runs, where `file` is there, or where `no_file` is not."""
+    """Run only if its program is installed, the unit `active` runs, `file` exists, and `no_file` does not exist. Empty conditions do not count."""
 
     name: str
     argv: tuple[str, ...]
@@ -34,12 +34,12 @@ class CommandRequest:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is observed beside kernel, system, clocks and SELinux.
+    """What is observed in addition to kernel, system, clocks and SELinux.
 
-    files: read as a whole. patterns: of more such files. imports: configurations of containerd, whose imports are read too. units: of systemd.
-    checksums: files, and folders with all that is below them but `excluded`. sockets: commands by the socket of a service. processes: of programs by name.
-    facts: texts by name, each of one of look.py's functions of facts with its arguments. network: addresses, listeners and firewalls too.
-    path: more folders with programs.
+    files: read as a whole. patterns: of more such files. imports: configurations of containerd, whose imports are also read. units: of systemd.
+    checksums: files, and folders with everything below them except `excluded`. sockets: commands by the socket of a service. processes: names of programs.
+    facts: by name, a fact function of look.py with its arguments. network: whether addresses, listeners and firewalls are observed.
+    path: additional folders with programs.
     """
 
     files: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Request:
     path: tuple[str, ...] = ()
 
     def as_text(self) -> str:
-        # Two braces would be a template of Ansible. They can be in texts only, which know another way to write one.
+        # Ansible would take two braces for a template. They occur only in strings, where JSON allows an escape sequence.
         return json.dumps(dataclasses.asdict(self)).replace("{{", "{\\u007b")
 
 
@@ -86,8 +86,8 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """started_at: when its main process was started; changed_at: when its state last changed, as a reload does. Both in seconds since 1970, 0 where it
-    does not run. limit: files that it may have open, 0 where that is not known.
+    """started_at: when its main process was started; changed_at: when its state last changed, as a reload does. Both in seconds since 1970, 0 if it does not
+    run. limit: of open files, 0 if it is unknown.
     """
 
     loaded: bool = False
@@ -112,10 +112,10 @@ class Listener:
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """What was observed. facts: texts by name, empty where there is nothing. imports: paths that the configurations asked for import, in their order.
+    """The observed state. facts: texts by name, empty if there is none. imports: paths that the requested configurations import, in their order.
 
-    folders: of the files asked for, those that are there. checksums: SHA-256 by path. answers: by socket and command. processes: start by process id.
-    addresses: name of the interface by address. firewalls: those that run. booted_at, now: of its clock, in seconds since 1970.
+    folders: existing folders of the requested files. checksums: SHA-256 by path. answers: by socket and command. processes: start by process ID.
+    addresses: name of the interface by address. firewalls: those that run. booted_at, now: by its clock, in seconds since 1970.
     """
 
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -137,14 +137,14 @@ class Host:
         return self.facts.get(name, "").strip()
 
     def text(self, path: str) -> str:
-        """Empty where the file is not there."""
+        """Empty if the file does not exist."""
         return self.files[path].text if path in self.files else ""
 
     def unit(self, name: str) -> Unit:
         return self.units.get(name, Unit())
 
     def version(self, command: str) -> Version:
-        """Of a program that is asked for its version, empty where it is not there or does not say."""
+        """Version that a program reports, empty if it is not installed or reports none."""
         return version_of(self.commands[command].output) if command in self.commands else ()
 
     @property
@@ -154,11 +154,11 @@ class Host:
 
     @property
     def selinux(self) -> bool:
-        """Whether it is there and on, enforcing or not."""
+        """Whether SELinux is enabled, enforcing or permissive."""
         return self.fact("selinux").lower() in ("enforcing", "permissive")
 
     def newer(self, path: str, since: float) -> bool:
-        """Whether a file was changed after that. One from the future says nothing: the clock was set."""
+        """Whether a file was changed after a time. A change in the future does not count, because the clock was set."""
         changed = self.files[path].changed_at if path in self.files else 0.0
         return since + _PRECISION < changed <= (self.now or changed)
 
@@ -170,17 +170,17 @@ def version_of(text: str) -> Version:
 
 
 def read(printed: str) -> Host:
-    """printed: by look.py. Other lines are passed over: sudo and ssh may print some. Raises ValueError where what was observed is not complete."""
+    """printed: output of look.py. Other lines, such as those of sudo and ssh, are skipped. Raises ValueError if the output is not complete."""
     return read_as(Host, printed)
 
 
 def read_as(kind: type[H], printed: str) -> H:
-    """As `read`, into what a role has made of a Host."""
+    """Like `read`, for a role's subclass of Host."""
     lines = [line for line in printed.splitlines() if line.startswith(_BEGIN)]
     try:
         observed: dict[str, t.Any] = json.loads(lines[-1])["observed"]
     except (IndexError, ValueError):
-        raise ValueError("look.py was ended before it had observed everything") from None
+        raise ValueError("look.py ended before its output was complete") from None
     booted = observed["booted_at"]
     return kind(
         **{
@@ -198,7 +198,7 @@ def _unit(properties: c.Mapping[str, str], booted: float) -> Unit:
     active = properties.get("ActiveState") in ("active", "reloading")
 
     def at(name: str) -> float:
-        """systemd counts microseconds since the boot."""
+        """Converts microseconds since the boot."""
         moment = float(properties.get(name) or 0) / 1e6
         return booted + moment if active and moment else 0.0
 
@@ -214,5 +214,5 @@ def _unit(properties: c.Mapping[str, str], booted: float) -> Unit:
 
 
 def digest(text: str) -> str:
-    """As sha256sum gives it of a file with this text."""
+    """Checksum of a file with this text, as sha256sum prints it."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each variable of the roles on machines may be, before a machine is asked: kinds, ranges, addresses, and what entries of lists have in them.
+"""Validation of each variable of the roles on machines before a machine is observed: types, ranges, addresses, and entries of lists.
 
-What depends on others, or on the machine, the plans judge. What is not named here has no more than the kind of its argument specification. Pure.
+The plans validate what depends on other variables or on the machine. Other variables have only the type of their argument specification. Pure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machin
 
 Options = c.Mapping[str, c.Mapping[str, t.Any]]
 
-_PORT = values.number(1, 65535, whole=True, what="no port", next_step="give a number from 1 to 65535")
+_PORT = values.number(1, 65535, whole=True, what="not a port", next_step="give a number from 1 to 65535")
 _COUNT, _WHOLE = values.number(1, whole=True), values.number(0, whole=True)
 #: IFNAMSIZ, and what dev_valid_name refuses (Linux, net/core/dev.c).
-_INTERFACE = values.matching(re.compile(r"(?!\.{1,2}$)[^\s/:]{1,15}"), "no name of a network interface", "eth0")
-_FILE = values.matching(re.compile(r"/[^\x00-\x1f]*"), "no absolute path", "/var/log/nginx/access.log", 4096)
+_INTERFACE = values.matching(re.compile(r"(?!\.{1,2}$)[^\s/:]{1,15}"), "not the name of a network interface", "eth0")
+_FILE = values.matching(re.compile(r"/[^\x00-\x1f]*"), "not an absolute path", "/var/log/nginx/access.log", 4096)
 _ADDRESS_OF_FILE = values.matching(
     re.compile(r"(https?://[^\s/]+|/)\S*"),
     "neither an address nor an absolute path",
@@ -32,22 +32,22 @@ _ADDRESS_OF_FILE = values.matching(
     4096,
 )
 _URL = values.matching(
-    re.compile(r"https?://[^\s/]+(/\S*)?"), "no address of a web server", "https://mirror.example.com/packages"
+    re.compile(r"https?://[^\s/]+(/\S*)?"), "not the address of a web server", "https://mirror.example.com/packages"
 )
 _MEDIA = values.matching(
     re.compile(r"(https?|nfs|cifs|smb|ftp|tftp|scp)://[^\s/]+/\S*"),
-    "no address of an image",
+    "not the address of an image",
     "http://boot.example.com/agent.iso",
 )
-_SHA256 = values.matching(re.compile(r"sha256:[0-9a-fA-F]{64}"), "no checksum", f"sha256:{'0123456789abcdef' * 4}")
+_SHA256 = values.matching(re.compile(r"sha256:[0-9a-fA-F]{64}"), "not a checksum", f"sha256:{'0123456789abcdef' * 4}")
 _RUNTIME = values.matching(
-    re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62})"), "no name of a runtime (letters, digits, - and _)", "nvidia"
+    re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62})"), "not the name of a runtime (letters, digits, - and _)", "nvidia"
 )
 _VERSION = values.matching(
-    re.compile(r"[0-9]+(\.[0-9]+){1,2}([~+.-][A-Za-z0-9~+.-]+)?"), "no version of packages", "1.20.1"
+    re.compile(r"[0-9]+(\.[0-9]+){1,2}([~+.-][A-Za-z0-9~+.-]+)?"), "not a package version", "1.20.1"
 )
-_TIME = values.matching(re.compile(r"\d+(us|ms|s|m|h|d)?"), "no time", "500ms, 5s or 4h")
-_NAME = values.matching(re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*"), "no name", "web")
+_TIME = values.matching(re.compile(r"\d+(us|ms|s|m|h|d)?"), "not a duration", "500ms, 5s or 4h")
+_NAME = values.matching(re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*"), "not a name", "web")
 
 
 def _address(value: t.Any, where: str) -> list[Fault]:
@@ -56,7 +56,7 @@ def _address(value: t.Any, where: str) -> list[Fault]:
     except ValueError:
         return [
             Fault(
-                f"{values.shown(value)} is no IP address",
+                f"{values.shown(value)} is not an IP address",
                 where,
                 "",
                 "give one such as 10.0.0.5, in quotes and without a prefix length",
@@ -69,8 +69,8 @@ def _network(value: t.Any, where: str) -> list[Fault]:
     try:
         ipaddress.ip_network(str(value).strip() if isinstance(value, str) else "")
     except ValueError as error:
-        why = "bits are set behind its prefix" if "host bits" in str(error) else ""
-        return [Fault(f"{values.shown(value)} is no network", where, why, "give one such as 10.0.0.0/24")]
+        why = "it has host bits set" if "host bits" in str(error) else ""
+        return [Fault(f"{values.shown(value)} is not a network", where, why, "give one such as 10.0.0.0/24")]
     return []
 
 
@@ -80,7 +80,10 @@ def _with_prefix(value: t.Any, where: str) -> list[Fault]:
     except ValueError:
         return [
             Fault(
-                f"{values.shown(value)} is no address with its prefix length", where, "", "give one such as 10.0.0.5/24"
+                f"{values.shown(value)} is not an address with a prefix length",
+                where,
+                "",
+                "give one such as 10.0.0.5/24",
             )
         ]
     return []
@@ -91,16 +94,16 @@ def _dns_name(value: t.Any, where: str) -> list[Fault]:
         return []
     return [
         Fault(
-            f"{values.shown(value)} is no DNS name",
+            f"{values.shown(value)} is not a DNS name",
             where,
             "",
-            "take lower-case letters, digits and hyphens, with dots between labels",
+            "use lower-case letters, digits and hyphens, with dots between labels",
         )
     ]
 
 
 def _or_one(each: values.Check, what: str) -> values.Check:
-    """A list, for which a single one may stand."""
+    """A list, or a single entry instead of it."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         return values.listed(each, what)(value, where) if isinstance(value, (list, tuple)) else each(value, where)
@@ -109,11 +112,11 @@ def _or_one(each: values.Check, what: str) -> values.Check:
 
 
 def _entry(known: c.Mapping[str, values.Check], needed: c.Collection[str] = ()) -> values.Check:
-    """A dictionary, of whose other keys nothing is said here."""
+    """A dictionary. Other keys are not validated here."""
 
     def check(value: t.Any, where: str) -> list[Fault]:
         if not isinstance(value, c.Mapping):
-            return [Fault(f"{values.shown(value)} is no dictionary", where, "", f"give {', '.join(known)}")]
+            return [Fault(f"{values.shown(value)} is not a dictionary", where, "", f"give {', '.join(known)}")]
         faults = [Fault(f"{key} is missing", where, "", "give it") for key in needed if values.unset(value.get(key))]
         return faults + [
             fault
@@ -130,7 +133,7 @@ _ADDRESSES, _NETWORKS, _TEXTS = (
     _or_one(_network, "networks"),
     _or_one(values.text, "texts"),
 )
-#: What machines and clusters have is judged where they are read, by their names: here that it can be read at all.
+#: Machines and clusters are validated where they are read, so that problems contain their names. Here only their form is validated.
 _MACHINE = _entry(
     {**dict.fromkeys((*machines.KEYS, "install_device"), values.text), "install": values.truth, "arguments": _TEXTS}
 )
@@ -187,7 +190,7 @@ _SUBNET = values.fields(
         "ntp": _ADDRESSES,
         "pool": _ADDRESSES,
         "mtu": values.number(576, 65535, whole=True),
-        "lease": values.matching(re.compile(r"\d+[smhdw]?|infinite"), "no lease time", "45m, 12h, 7d or infinite"),
+        "lease": values.matching(re.compile(r"\d+[smhdw]?|infinite"), "not a lease time", "45m, 12h, 7d or infinite"),
     },
     "a network",
     ("network",),
@@ -216,7 +219,7 @@ def _power(value: t.Any, where: str) -> list[Fault]:
     return [] if str(value).lower() in ("true", "false") else values.choice("on", "off", "cycle")(value, where)
 
 
-#: By role, and the name of a variable without it. None: the collection's own playbook computes it.
+#: By role, and by the name of a variable without the role. None: the playbook computes the variable.
 _MORE: dict[str, dict[str, values.Check | None]] = {
     "load_balancer": {
         "services": _or_one(_SERVICE, "services"),
@@ -227,7 +230,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "stats_address": _address,
         "stats_port": _PORT,
         "health_port": _PORT,
-        "drain_timeout": values.number(0, whole=True, what="no number of seconds"),
+        "drain_timeout": values.number(0, whole=True, what="not a number of seconds"),
         "interface": _INTERFACE,
         "virtual_addresses": values.listed(_with_prefix, "addresses"),
         "router_id": values.number(1, 255, whole=True),
@@ -271,9 +274,9 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "bmc_retries": _WHOLE,
         **dict.fromkeys(
             ("bmc_timeout", "power_timeout", "timeout", "interval"),
-            values.number(1, whole=True, what="no number of seconds above 0"),
+            values.number(1, whole=True, what="not a number of seconds above 0"),
         ),
-        "shutdown_timeout": values.number(0, whole=True, what="no number of seconds"),
+        "shutdown_timeout": values.number(0, whole=True, what="not a number of seconds"),
         "nodes": None,
         "connection": connection.check,
     },
@@ -289,7 +292,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
     },
 }
 ROLES = tuple(_MORE)
-#: Ansible takes a number below 1 in `serial` for all hosts at once (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
+#: Ansible runs all hosts at once for a number below 1 in `serial` (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
 _BATCH = re.compile(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%")
 BATCHES = ("hwaccel_machines_at_a_time", "hwaccel_boots_at_a_time")
 _KINDS: dict[str, values.Check] = {
@@ -301,21 +304,21 @@ _KINDS: dict[str, values.Check] = {
     "dict": values.mapping(lambda _value, _where: []),
     "raw": lambda _value, _where: [],
 }
-#: Kinds for which a text with nothing in it is no value, and nothing takes its place.
+#: Types for which an empty text is not a value and has no default.
 _NEEDED = ("bool", "int", "float")
-#: Texts of several lines by their meaning.
+#: Texts that may have several lines.
 LINES = ("load_balancer_extra", "node_runtime_repository_key")
 
 
 def judge(role: str, options: Options, given: c.Mapping[str, t.Any]) -> list[Fault]:
-    """All faults of what a role is given. options: of its argument specification, by the names of variables."""
+    """All problems of the variables of a role. options: of its argument specification, by the names of variables."""
     return [
         fault for name, option in options.items() if name in given for fault in _of_one(role, name, option, given[name])
     ]
 
 
 def batch(value: t.Any, where: str) -> list[Fault]:
-    """How many machines are taken together."""
+    """How many machines are changed at the same time."""
     if values.unset(value) or value in ([], {}) or (values.scalar(value) and _BATCH.fullmatch(str(value).strip())):
         return []
     return [
@@ -333,9 +336,7 @@ def _of_one(role: str, name: str, option: c.Mapping[str, t.Any], value: t.Any) -
     if values.unset(value):
         empty = value is not None and kind in _NEEDED
         return (
-            [Fault(f"{name} is empty", name, "nothing takes its place", f"leave {name} out, or give a value")]
-            if empty
-            else []
+            [Fault(f"{name} is empty", name, "it has no default", f"remove {name}, or give a value")] if empty else []
         )
     if kind == "list" and isinstance(value, str):
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which clusters and machines of an inventory one host is for. Pure."""
+"""Clusters and machines of an inventory that one host serves. Pure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machin
 
 Groups = c.Mapping[str, c.Sequence[str]]
 Variables = c.Mapping[str, c.Mapping[str, t.Any]]
-#: Groups of machines, and the roles that these have where they name none of their own.
+#: Groups of machines, and the roles of machines that set none.
 GROUPS = {"bootstrap": machines.BOOTSTRAP, "control_plane": machines.MASTER, "workers": machines.WORKER}
-#: Variables of machines by the keys that roles have for them.
+#: Variables of machines by the keys of roles.
 _MACHINE = {key: f"hwaccel_{key}" for key in ("mac", "firmware", "architecture", "install", "install_device")} | {
     "arguments": "hwaccel_kernel_arguments"
 }
 
 
 def clusters_of(groups: Groups, hostvars: Variables, host: str) -> list[str]:
-    """The cluster that the host names, or all."""
+    """The cluster of the host, or all if it sets none."""
     mine = hostvars[host].get("hwaccel_cluster")
     return [str(mine)] if mine else list(groups.get("gpu_clusters", ()))
 
 
 def machines_of(groups: Groups, hostvars: Variables, clusters: c.Collection[str]) -> list[dict[str, t.Any]]:
-    """Machines of these clusters, and those that are of none: whoever takes the list tells that these are a fault."""
+    """Machines of these clusters, and those without a cluster, which the caller reports as problems."""
     names = list(groups.get("gpu_clusters", ()))
     lone = names[0] if len(names) == 1 else ""
     found = [
@@ -37,7 +37,7 @@ def machines_of(groups: Groups, hostvars: Variables, clusters: c.Collection[str]
 
 
 def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[str, t.Any]:
-    """keys: of what comes out, with the variable that each is from. What is not set, or empty, is left out."""
+    """keys: of the result, each with its variable. Variables that are not set or empty are omitted."""
     return {key: variables[name] for key, name in keys.items() if variables.get(name) not in (None, "")}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines of the inventory, as playbooks hand them to roles. Pure."""
+"""Machines of the inventory, as playbooks pass them to roles. Pure."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ BOOTSTRAP, MASTER, WORKER = "bootstrap", "master", "worker"
 BIOS, UEFI = "bios", "uefi"
 X86_64, AARCH64 = "x86_64", "aarch64"
 FIRMWARES, ARCHITECTURES = (BIOS, UEFI), (X86_64, AARCH64)
-#: What machines have in common; all other keys are the role's own.
+#: Keys that all roles use. Other keys belong to the role.
 KEYS = ("name", "cluster", "role", "address", "mac", "firmware", "architecture")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _ROLE = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-#: As Ansible's filter `bool` reads them, and what is not set.
+#: Values that Ansible's filter `bool` accepts, and those that are not set.
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 _NEVER_A_MACHINE = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff")
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """mac: six lower-case pairs with colons, empty where it is not known. firmware: empty where either may be meant. more: keys of the role that reads it."""
+    """mac: six lower-case pairs with colons, empty if unknown. firmware: empty if it can be either. more: keys of the role."""
 
     name: str
     cluster: str
@@ -44,7 +44,7 @@ class Machine:
 
 
 def is_label(text: str) -> bool:
-    """Whether it is a label of a DNS name, in lower case as Kubernetes wants the names of nodes."""
+    """Whether it is a label of a DNS name, in lower case as Kubernetes requires for nodes."""
     return bool(_LABEL.fullmatch(text))
 
 
@@ -54,15 +54,15 @@ def is_name(text: str) -> bool:
 
 
 def truth(value: t.Any) -> bool | None:
-    """Of a value that may be text, as all are that come from an INI inventory or the command line. None where it is neither true nor false."""
+    """A Boolean that may be text, as in an INI inventory or on the command line. None if it is neither true nor false."""
     text = _text(value).lower()
     return True if text in _TRUE else False if text in _FALSE else None
 
 
 def read(given: t.Any, variable: str, needs: c.Sequence[str] = ()) -> tuple[list[Machine], list[Fault]]:
-    """Machines of a list of dictionaries, and everything that is wrong with it. A machine with a fault of its own is left out.
+    """Machines of a list of dictionaries, and all problems of the list. A machine with problems is skipped.
 
-    variable: name of the list, for the faults. needs: which of mac, firmware and architecture must be set.
+    variable: name of the list, for messages. needs: which of mac, firmware and architecture must be set.
     """
     if not isinstance(given, (list, tuple)):
         return [], [
@@ -108,27 +108,29 @@ def _machine(entry: c.Mapping[str, t.Any], where: str, needs: c.Sequence[str]) -
 
     if text["name"] and not is_label(text["name"]):
         wrong(
-            "name", "no DNS label", "take lower-case letters, digits and hyphens, 63 at most, first and last no hyphen"
+            "name",
+            "not a DNS label",
+            "use at most 63 lower-case letters, digits and hyphens, without a hyphen at either end",
         )
     if text["role"] and not _ROLE.fullmatch(text["role"]):
-        wrong("role", "no name of a role", f"take {BOOTSTRAP}, {MASTER}, {WORKER} or a name of your own in lower case")
+        wrong("role", "not the name of a role", f"use {BOOTSTRAP}, {MASTER}, {WORKER} or a custom name in lower case")
     address = _address(text["address"])
     if text["address"] and address is None:
         wrong(
             "address",
-            "no IP address",
-            "write it as 10.0.0.11, without a prefix length; set hwaccel_address where ansible_host is a name",
+            "not an IP address",
+            "write it as 10.0.0.11, without a prefix length; set hwaccel_address if ansible_host is a name",
         )
     mac = text["mac"].lower().replace("-", ":")
     if mac and (not _MAC.fullmatch(mac) or mac in _NEVER_A_MACHINE or int(mac[:2], 16) & 1):
         wrong(
             "mac",
-            "no MAC address of a machine",
+            "not the MAC address of a machine",
             "write six pairs of hexadecimal digits, such as 52:54:00:77:00:11, in quotes",
         )
     for key, known in (("firmware", FIRMWARES), ("architecture", ARCHITECTURES)):
         if text[key] and text[key] not in known:
-            wrong(key, f"not known (known: {', '.join(known)})", f"set hwaccel_{key} to one of these")
+            wrong(key, f"unknown (known: {', '.join(known)})", f"set hwaccel_{key} to one of these")
     if faults or address is None:
         return None, faults
     more = {key: value for key, value in entry.items() if key not in KEYS}
@@ -154,18 +156,18 @@ def _duplicates(machines: list[Machine], variable: str) -> list[Fault]:
                         f"{len(names)} machines have the {key} {value}",
                         variable,
                         ", ".join(names),
-                        f"give each a {key} of its own",
+                        f"give each a unique {key}",
                     )
                 )
     return faults
 
 
-#: Where a playbook has them from, for whoever has to set one.
+#: Variables from which playbooks read these keys, for messages.
 _VARIABLES = {key: f" (hwaccel_{key})" for key in ("address", "mac", "firmware", "architecture")}
 
 
 def _text(value: t.Any) -> str:
-    """Of a value of YAML: a MAC without quotes can become a number, which is reported as no MAC address."""
+    """A YAML value as text. A MAC address without quotes may be a number, which is then reported."""
     return "" if value is None else str(value).strip()
 
 

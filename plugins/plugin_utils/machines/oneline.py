@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables whose texts become parts of configuration files, each in a line. Pure."""
+"""Texts of variables that become lines of configuration files. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 
-#: C0, DEL and C1, and what else ends a line somewhere (Unicode, section 5.8).
+#: C0, DEL and C1, and other line ends (Unicode, section 5.8).
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROL_IN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-_WHY = "what comes after it would be a line of a configuration file of its own"
+_WHY = "the text after it would become a separate line of a configuration file"
 
 
 def faults(role: str, settings: c.Mapping[str, t.Any], lines: c.Container[str] = ()) -> list[Fault]:
-    """A fault for each text with a line end or another control character, keys of dictionaries included. It is not shown: it may be a password.
+    """Problems of texts with a line end or another control character, including keys of dictionaries. Texts are not shown, because they may be passwords.
 
-    settings: by the names of the role's variables without the role's own. lines: those of which a text may have several lines.
+    settings: by the names of the role's variables without the role. lines: names of variables whose texts may have several lines.
     """
     found = []
     for name, value in settings.items():
@@ -31,7 +31,7 @@ def faults(role: str, settings: c.Mapping[str, t.Any], lines: c.Container[str] =
                     "a text has a line end or another control character",
                     where,
                     _WHY,
-                    "take it out, also from the end of a text block",
+                    "remove it, also at the end of a text block",
                 )
             )
     return found

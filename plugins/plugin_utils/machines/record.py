@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was there before a host role changed a machine, as the role keeps it there for teardown. Pure."""
+"""The original state of a machine, which a host role records there for teardown. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path(role: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """A unit of systemd as it was before."""
+    """The original state of a systemd unit."""
 
     active: bool = False
     enabled: bool = False
@@ -33,7 +33,7 @@ class Service:
 
 @dataclasses.dataclass(frozen=True)
 class FileBefore:
-    """existed: before the first run. written: SHA-256 of the text that the role has written last, empty where others have a part in it."""
+    """existed: before the first run. written: SHA-256 of the text that the role has written last, empty if others have changed it in between."""
 
     existed: bool
     written: str
@@ -41,9 +41,9 @@ class FileBefore:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """packages: that the role has installed. openings: that it has made in firewalls. settings: what else it has switched, by name, as it was before.
+    """packages: installed by the role. openings: made by it in firewalls. settings: original values of other settings, by name.
 
-    due: units that teardown has still to restart, as it has begun to put their files back.
+    due: units that teardown has to restart, because it has begun to restore their files.
     """
 
     packages: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Record:
 
 
 def read(host: Host, role: str) -> Record | None:
-    """None where the role has not run. Raises HwaccelError for a record that is damaged."""
+    """None if the role has not run. Raises HwaccelError for a damaged record."""
     text = host.text(path(role))
     if not text:
         return None
@@ -69,7 +69,7 @@ def read(host: Host, role: str) -> Record | None:
 
 
 def faults(host: Host, role: str) -> list[Fault]:
-    """That the record is damaged."""
+    """The problem of a damaged record."""
     try:
         read(host, role)
     except HwaccelError as error:
@@ -78,14 +78,14 @@ def faults(host: Host, role: str) -> list[Fault]:
 
 
 def changed(host: Host, role: str, desired: Record) -> str:
-    """The text that is to be written, empty where the machine has such a record, of whatever version."""
+    """The text to write, empty if the machine has an equal record, of any version."""
     return desired.as_text() if read(host, role) != desired else ""
 
 
 def _parsed(found: dict[str, t.Any]) -> Record:
     services = found.get("services", {})
     if "active" in found:
-        # Of the role load_balancer before 0.2.0.
+        # The format of the role load_balancer before 0.2.0.
         services = {
             unit: {key: unit in found[key] for key in ("active", "enabled")}
             for unit in (*found["active"], *found["enabled"])
@@ -101,5 +101,5 @@ def _parsed(found: dict[str, t.Any]) -> Record:
 
 
 def _damaged(role: str, why: str) -> tuple[str, str, str, str]:
-    next_step = f"put it back from a backup; or compare what is in {folder(role)} with the machine by hand, and remove the record"
-    return "the record of what the role has changed is damaged", path(role), why, next_step
+    next_step = f"restore it from a backup; or compare {folder(role)} with the machine, and remove the record"
+    return "the record of the role's changes is damaged", path(role), why, next_step

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What teardown of a host role does on a machine, for tasks_from: restore, act and remove of the role machine. Pure."""
+"""Teardown of a host role on a machine, for tasks_from: restore, act and remove of the role machine. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 
 
 def beside(drop_ins: c.Iterable[str]) -> tuple[str, ...]:
-    """Patterns of the files that lie beside these drop-ins of systemd, by which `restored` knows whether their folders can go."""
+    """Patterns of the files in the folders of these systemd drop-ins. `restored` removes a folder only if it has no other file."""
     return tuple(f"{posixpath.dirname(path)}/*" for path in drop_ins)
 
 
@@ -29,16 +29,14 @@ def restored(
     absent: c.Sequence[str] = (),
     stops: bool = False,
 ) -> dict[str, t.Any]:
-    """What teardown does, in plain data, for a role that points services to its own files. Raises HwaccelError for a damaged record.
+    """What teardown does, in plain data, for a role whose drop-ins point services to its own files. Raises HwaccelError for a damaged record.
 
-    drop_ins: by unit, what points it to the role's files. configurations: by unit, a file that goes after its drop-in, and tells of it where a run was cut off
-    between. removed: folders of the role. absent: more files of the role. stops: whether services are stopped
-    before anything else.
+    drop_ins: by unit. configurations: by unit, a file that is removed after its drop-in, so that it still identifies the unit after an interruption.
+    removed: folders of the role. absent: more files of the role. stops: whether services are stopped first.
 
-    firewall: openings that are closed. record: with the services that have still to be given back, which is written before the first file goes, empty where
-    the machine has it already: a run that is cut off before they are is made up for by the next. stops: units that are stopped first. files, contents,
-    folders, absent: as files.written documents them. actions: services that become what they were, as services.Action. packages: those that the role has
-    installed. removed: folders that go in the end.
+    firewall: openings that are closed. record: with the services that have to be restored, written before the first file is removed, so that the next run
+    completes an interrupted one; empty if the machine has it already. stops: units that are stopped first. files, contents, folders, absent: see
+    files.written. actions: services that are restored, as services.Action. packages: installed by the role. removed: folders that are removed last.
     """
     kept = record.read(host, role) or record.Record()
     left = configurations or {}
@@ -66,7 +64,7 @@ def restored(
 
 
 def _pointers(host: Host, drop_ins: c.Iterable[str]) -> c.Iterator[str]:
-    """Their folders, which packages do not know; the drop-ins alone where somebody has put something beside them."""
+    """The folders of drop-ins, because no package owns them; only the drop-in if its folder has other files."""
     for path in drop_ins:
         folder = posixpath.dirname(path)
         alone = all(other == path or posixpath.dirname(other) != folder for other in host.files)

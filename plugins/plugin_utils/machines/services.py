@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What services of a machine have to do so that they run with what is on disk. Pure."""
+"""Actions after which services of a machine run with the files on disk. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import
 class Action:
     """What tasks_from: act of the role machine does with one unit of systemd.
 
-    state: of the module systemd. enabled: whether the unit is started at boot, None where that stays as it is.
-    health: a command that succeeds once the service serves; empty asks systemd.
+    state: of the module systemd. enabled: whether the unit is started at boot, None if that is not changed.
+    health: a command that succeeds when the service is ready; if empty, systemd is queried.
     """
 
     unit: str
@@ -32,7 +32,7 @@ class Action:
 
 
 def given_back(host: Host, units: c.Iterable[str], record: Record) -> list[Action]:
-    """Of these units, those that are there become what they were before."""
+    """Actions that restore the original state of these units, if they exist."""
     before = {unit: record.services.get(unit, Service()) for unit in units if host.unit(unit).loaded}
-    why = "it is given back its own configuration"
+    why = "its original configuration is restored"
     return [Action(unit, "restarted" if one.active else "stopped", why, one.enabled) for unit, one in before.items()]

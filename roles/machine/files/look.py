@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Observes a machine for a host role and writes nothing: look.py REQUEST. Prints one line of JSON.
 
-Both are defined by plugins/plugin_utils/machines/host.py: the request as Request, what is printed as Host. What is not there gives an empty value:
-whether that is wrong is decided on the controller. Runs with the Python of the machine, 3.6 or newer, and nothing else.
+plugins/plugin_utils/machines/host.py defines both: the request as Request, the output as Host. Missing things give empty values, and the controller decides
+whether these are problems. Needs Python 3.6 or newer, and nothing else.
 """
 
 import glob
@@ -24,9 +24,9 @@ PATH = ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROPERTIES = (
     "LoadState,ActiveState,UnitFileState,ExecMainStartTimestampMonotonic,StateChangeTimestampMonotonic,LimitNOFILE"
 )
-#: Seconds after which a program is taken for one that does not answer.
+#: Timeout of a program, in seconds.
 PATIENCE = 60
-#: CLOCK_BOOTTIME of Linux, which Python has a name for from 3.7 on.
+#: CLOCK_BOOTTIME of Linux. Python has a name for it since 3.7.
 CLOCK_BOOTTIME = 7
 
 
@@ -35,7 +35,7 @@ def which(program):
 
 
 def run(argv):
-    """Exit status, output and errors of a program; 127 where it is not there."""
+    """Exit status, output and errors of a program; 127 if it is not installed."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
         done = subprocess.run(argv, check=False, timeout=PATIENCE, **pipes)
@@ -49,7 +49,7 @@ def output(*argv):
 
 
 def decoded(text):
-    # Surrogates keep bytes that are not UTF-8, so that such a text is compared byte for byte.
+    # Surrogates keep bytes that are not UTF-8, so that texts are compared byte by byte.
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -62,12 +62,12 @@ def content(path):
 
 
 def booted_at():
-    # Nothing is opened or read between the two clocks: a pause there would make services older or younger than they are.
+    # Nothing is read between the two clocks, because a delay would falsify the age of services.
     return time.time() - time.clock_gettime(CLOCK_BOOTTIME)
 
 
 def file(path):
-    # Of a link, what it leads to.
+    # Follows links.
     status = os.stat(path)
     return {
         "text": content(path),
@@ -84,7 +84,7 @@ def files(request):
 
 
 def imports(main):
-    """Paths that a configuration of containerd imports, in the order in which it reads them."""
+    """Paths that a configuration of containerd imports, in its order."""
     found = re.search(r"^[ \t]*imports[ \t]*=[ \t]*\[((?:#[^\n]*|[^]#])*)\]", content(main), re.M)
     patterns = re.findall(r"[\"']([^\"']*)[\"']", re.sub(r"#[^\n]*", "", found.group(1))) if found else []
     absolute = [os.path.join(os.path.dirname(main), pattern) for pattern in patterns]
@@ -92,7 +92,7 @@ def imports(main):
 
 
 def units(names):
-    """By name, the properties of units of systemd."""
+    """Properties of systemd units, by name."""
     blocks = output("systemctl", "show", "--property=" + PROPERTIES, *names).strip("\n").split("\n\n") if names else []
     read = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in blocks]
     return {name: read[at] for at, name in enumerate(names) if at < len(read)}
@@ -113,7 +113,7 @@ def commands(requested):
 
 
 def packages(names):
-    """Version by name, of those that are installed."""
+    """Versions of installed packages, by name."""
     if which("dpkg-query"):
         printed = output("dpkg-query", "-W", "-f=${db:Status-Abbrev} ${Package} ${Version}\\n", *names)
         rows = [line.split()[1:] for line in printed.splitlines() if line.startswith("ii ")]
@@ -126,7 +126,7 @@ def packages(names):
 
 
 def listeners():
-    """Everything that waits for connections or datagrams."""
+    """Sockets that listen for connections or datagrams."""
     rows = [line.split(None, 6) for line in output("ss", "-Hlntup").splitlines()]
     found = []
     for row in (row for row in rows if len(row) > 5):
@@ -165,7 +165,7 @@ def checksum(path):
 
 
 def checksums(paths, excluded):
-    """Of files, and of all files below folders but those that are excluded."""
+    """Checksums of files, and of all files below folders except excluded ones."""
     found = [path for path in paths if os.path.isfile(path)]
     for path in paths:
         for folder, inner, names in os.walk(path):
@@ -175,19 +175,19 @@ def checksums(paths, excluded):
 
 
 def started_at(pid):
-    """When a process was started, in seconds since 1970, 0 where it has ended meanwhile."""
+    """Start of a process, in seconds since 1970, 0 if it has ended meanwhile."""
     fields = content("/proc/" + pid + "/stat").rpartition(")")[2].split()
     return booted_at() + int(fields[19]) / os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0.0
 
 
 def processes(programs):
-    """Of these programs: start by process id."""
+    """Start of the processes of these programs, by process ID."""
     pids = [pid for pid in os.listdir("/proc") if pid.isdigit()] if programs else []
     return {pid: started_at(pid) for pid in pids if content("/proc/" + pid + "/comm").strip() in programs}
 
 
 def answer(path, command):
-    """What a service says to a command on its socket."""
+    """Response of a service to a command on its socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(5)
         try:
@@ -198,7 +198,7 @@ def answer(path, command):
             return ""
 
 
-# -- facts: each a function of what stands behind its name in the request, with a text or a list of lines
+# -- facts: functions that the request names, with arguments. Each returns a text or a list of lines.
 
 
 def lines(path, pattern):
@@ -206,7 +206,7 @@ def lines(path, pattern):
 
 
 def count(path, pattern):
-    """Empty where there is no such file."""
+    """Number of matching lines, empty if the file does not exist."""
     return str(len(lines(path, pattern))) if os.path.isfile(path) else ""
 
 
@@ -223,7 +223,7 @@ def paths(pattern):
 
 
 def program(*names):
-    """The first that is there."""
+    """Path of the first installed program."""
     return ([found for found in map(which, names) if found] or [""])[0]
 
 
@@ -244,7 +244,7 @@ def libraries(*names):
 
 
 def free(folder):
-    """Bytes, where a folder is or would be."""
+    """Free bytes of the file system of a folder, which may not exist."""
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     state = os.statvfs(folder)
@@ -252,32 +252,32 @@ def free(folder):
 
 
 def changed_at(path):
-    """Of a file, or of a program by its name."""
+    """Last change of a file, or of a program by its name."""
     found = path if os.path.isabs(path) else which(path)
     return str(round(os.stat(found).st_ctime, 6)) if found and os.path.exists(found) else ""
 
 
 def pci(vendor, pattern):
-    """Classes of the devices of a vendor, those that match."""
+    """Matching classes of the devices of a vendor."""
     devices = [one for one in glob.glob("/sys/bus/pci/devices/*") if content(one + "/vendor").strip() == vendor]
     return [found for found in (content(one + "/class").strip() for one in devices) if re.search(pattern, found)]
 
 
 def modules(*names):
-    """Of the kernel, those that are loaded."""
+    """Loaded kernel modules."""
     loaded = {line.split(" ", 1)[0] for line in content("/proc/modules").splitlines()}
     return [name for name in names if name in loaded]
 
 
 def own(package, excluded, *patterns):
-    """Files of somebody's own: with a line that is not a comment, and not as a package of Debian has brought them."""
+    """Custom files: those with a line that is not a comment, and that differ from the original of a Debian package."""
     found = [path for pattern in patterns for path in sorted(glob.glob(pattern)) if not re.search(excluded, path)]
     brought = output("dpkg-query", "-W", "-f=${Conffiles}\\n", package) if which("dpkg-query") else ""
     return [path for path in found if re.search(r"^\s*[^#\s]", content(path), re.M) and not brought_by(path, brought)]
 
 
 def brought_by(path, conffiles):
-    """conffiles: paths and checksums of a package. Where none is known, no checksum is computed: a system may forbid MD5."""
+    """Whether a file is unchanged. conffiles: paths and checksums of a package. Without an entry no MD5 is computed, because a system may forbid it."""
     real = " " + os.path.realpath(path) + " "
     if real not in conffiles:
         return False
@@ -323,7 +323,7 @@ def main(request):
     followed = [path for main_file in request["imports"] for path in imports(main_file)]
     request["files"] += followed
     folders = {os.path.dirname(path) for path in request["files"]}
-    # Last of all files, so that none of them can be from the future.
+    # The current time is read last, so that no file appears to be from the future.
     observed = {
         "files": files(request),
         "imports": followed,

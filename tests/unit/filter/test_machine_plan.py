@@ -31,6 +31,6 @@ def test_an_unknown_role_is_refused_with_those_that_are_known(call: t.Callable[[
 @pytest.mark.parametrize("role", ["dns_pxe", "load_balancer", "node_runtime"])
 def test_a_look_that_did_not_come_to_its_end_is_refused(role: str) -> None:
     with pytest.raises(
-        AnsibleFilterError, match=r"machine_restored cannot read .*was ended before it had observed everything"
+        AnsibleFilterError, match=r"machine_restored cannot read .*ended before its output was complete"
     ):
         machine_restored("fact kernel NS4xMA==\n", role)

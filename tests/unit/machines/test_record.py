@@ -65,7 +65,7 @@ def test_where_the_role_has_not_run_there_is_none() -> None:
 def test_a_damaged_record_stops_the_run_with_its_path(text: str) -> None:
     machine = having("dns_pxe", text)
     with pytest.raises(
-        HwaccelError, match=r"damaged \(/var/lib/hwaccel-gpu/dns_pxe/record.json\): .*Next: put it back"
+        HwaccelError, match=r"damaged \(/var/lib/hwaccel-gpu/dns_pxe/record.json\): .*Next: restore it from a backup"
     ):
         record.read(machine, "dns_pxe")
     assert [fault.where for fault in record.faults(machine, "dns_pxe")] == [record.path("dns_pxe")]

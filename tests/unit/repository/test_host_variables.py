@@ -220,19 +220,19 @@ def test_other_control_characters_are_refused_too(sign: str) -> None:
     ("role", "changed", "told"),
     [
         ("load_balancer", {"stats_user": "ops insecure-password x"}, "load_balancer_stats_user"),
-        ("load_balancer", {"stats_user": "a#b"}, "no name of a user"),
+        ("load_balancer", {"stats_user": "a#b"}, "not a user name"),
         ("load_balancer", {"tunnel_timeout": "1h # x"}, "load_balancer_tunnel_timeout"),
         ("load_balancer", {"hard_stop_after": "soon"}, "hard_stop_after"),
-        ("load_balancer", {"services": [{**SERVICE, "cluster": "a b"}]}, "is no name"),
+        ("load_balancer", {"services": [{**SERVICE, "cluster": "a b"}]}, "is not a name"),
         (
             "dns_pxe",
             {"networks": [{"network": "10.77.0.0/24", "lease": "12h,option:router,1.2.3.4"}]},
-            "is no lease time",
+            "is not a lease time",
         ),
         (
             "dns_pxe",
             {"profiles": [{**GIVEN["dns_pxe"]["profiles"][0], "arguments": ["a'; reboot; '"]}]},
-            "hold a single quote",
+            "contain a single quote",
         ),
         ("node_runtime", {"repository_password": "x machine other"}, "node_runtime_repository_password"),
         ("node_runtime", {"repository_username": 'a"b'}, "node_runtime_repository_username"),

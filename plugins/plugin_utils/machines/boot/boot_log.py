@@ -181,7 +181,7 @@ _MESSAGES: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     ),
     ADDRESS: lambda _machine, last: (
         f"it has the address {last}, but has not downloaded its boot file",
-        "verify that TFTP (UDP 69 and high ports) and HTTP reach the boot server, that no other DHCP server answers,  "
+        "verify that TFTP (UDP 69 and high ports) and HTTP reach the boot server, that no other DHCP server answers, "
         "and that hwaccel_firmware is the mode of its firmware",
     ),
     LOADER: lambda _machine, last: (

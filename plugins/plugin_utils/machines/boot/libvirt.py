@@ -202,13 +202,15 @@ def removal(
         )
     if joined.state != NO and not request.named:
         known = joined.state == YES
-        what = f"it runs a node of cluster {request.machine.cluster}" if known else "it is unknown whether it runs a node"
+        what = (
+            f"it runs a node of cluster {request.machine.cluster}" if known else "it is unknown whether it runs a node"
+        )
         next_step = (
             "drain and delete the node, then request"
             if known
             else "set the credentials of its cluster (hwaccel_connection), or request"
         )
-        next_step += f"  this machine by name: -e machine_boot_named={request.name}"
+        next_step += f" this machine by name: -e machine_boot_named={request.name}"
         return (
             [],
             [],

@@ -69,7 +69,11 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
         ([*OFFER, http("/efi/grub.efi", 404)], "address", "the boot file /efi/grub.efi was refused with status 404"),
         (LOADER, "loader", "it has downloaded its boot file (/srv/tftp/shimx64.efi), but no kernel"),
         ([*LOADER, http("/images/kernel", 404)], "loader", "the kernel /images/kernel was refused with status 404"),
-        (KERNEL, "kernel", "it has downloaded its kernel (/srv/tftp/images/rhcos-live-kernel.x86_64), but nothing after it"),
+        (
+            KERNEL,
+            "kernel",
+            "it has downloaded its kernel (/srv/tftp/images/rhcos-live-kernel.x86_64), but nothing after it",
+        ),
         (
             [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img", 404)],
             "kernel",
@@ -122,8 +126,12 @@ def test_a_file_that_was_refused_before_the_kernel_or_given_since_is_no_fault() 
         "it has downloaded its kernel"
     )
     # The web log is read behind that of TFTP, and says nothing of which was first.
-    assert boot_log.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith("it has downloaded its kernel")
-    assert boot_log.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith("it has downloaded its ignition file")
+    assert boot_log.verdict(MACHINE, [*KERNEL, http("/efi/grub.efi", 404)]).text.startswith(
+        "it has downloaded its kernel"
+    )
+    assert boot_log.verdict(MACHINE, [*IGNITION, http("/images/other", 404)]).text.startswith(
+        "it has downloaded its ignition file"
+    )
 
 
 def test_names_of_configurations_that_loaders_try_are_no_faults() -> None:

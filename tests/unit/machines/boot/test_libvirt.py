@@ -388,7 +388,8 @@ def test_a_change_keeps_what_somebody_has_added_and_applies_at_the_next_start() 
     running = answer(added, "running", disk=100, written=1, autostart="disable")
     made = planned(running, memory=32768, vcpus=8, bridge="br1")
     assert texts(made) == [
-        "change its definition: memory 16384 to 32768 MiB, virtual CPUs 4 to 8, bridge br0 to br1, it does not start with its hypervisor, effective at its next start",
+        "change its definition: memory 16384 to 32768 MiB, virtual CPUs 4 to 8, bridge br0 to br1, "
+        "it does not start with its hypervisor, effective at its next start",
     ]
     (give,) = [step["give"] for step in made["steps"]]
     assert set(give) == {"xml"}

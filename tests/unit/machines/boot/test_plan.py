@@ -254,7 +254,8 @@ def test_a_device_that_the_bmc_does_not_offer_is_a_fault_and_nothing_is_done() -
     made = planned(redfish("Off", allowed=["Pxe", "Hdd"]), http=True)
     assert made["steps"] == []
     assert (
-        "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it supports Pxe, Hdd. Next:" in made["faults"][0]["text"]
+        "its BMC cannot start it from UefiHttp (10.9.0.11:8443): it supports Pxe, Hdd. Next:"
+        in made["faults"][0]["text"]
     )
 
 
