@@ -131,7 +131,7 @@ def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(
     for path in ("dnsmasq.conf", "hosts", "extra-hosts", "nginx.conf", "clients.nft"):
         assert f"write {CONFIG}/{path}" in told
         assert site.server.read(f"{CONFIG}/{path}")
-    assert "install dnsmasq" in told and "fetch os/kernel" in told and "restarted: nginx" in told
+    assert "install dnsmasq" in told and "download os/kernel" in told and "restarted: nginx" in told
     assert "+host-record" not in told and f"+{address(151)} master-0.{DOMAIN}" in told
     assert SECRET not in told + served.stdout
 
@@ -410,7 +410,7 @@ def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
     large = {"path": "os/large", "source": mirror.url, "checksum": f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"}
     artifacts = [*site.variables["dns_pxe_artifacts"], large]
     try:
-        assert "fetch os/large" in site.done("--check", dns_pxe_artifacts=artifacts).stdout
+        assert "download os/large" in site.done("--check", dns_pxe_artifacts=artifacts).stdout
         assert mirror.asked == []
         site.done(dns_pxe_artifacts=artifacts)
         assert mirror.asked == ["", "bytes=700000-"]

@@ -161,7 +161,7 @@ def test_a_user_without_rights_is_told_which_one_is_missing(sandbox: t.Any, name
         nobody.apply(config_map(namespace, "a"), maps, field_manager="one")
     assert (
         caught.value.faults[0].next_step
-        == f"let nobody patch configmaps in namespace {namespace}, with a Role or ClusterRole and its binding"
+        == f"allow nobody to patch configmaps in namespace {namespace}, with a Role or ClusterRole and its binding"
     )
     assert nobody.allowed("patch", maps, namespace) is False
     assert connect({"kubeconfig": sandbox.kubeconfig}).allowed("patch", maps, namespace) is True

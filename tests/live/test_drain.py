@@ -306,7 +306,7 @@ def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
     )
     await_right(drainer, "patch", NODES)
     lacking = drain.drain(Settings(NODE), drainer, Clock())
-    assert "let drainer create pods/eviction in namespace drained" in str(lacking.failure)
+    assert "allow drainer to create pods/eviction in namespace drained" in str(lacking.failure)
     assert not cluster.unschedulable
     cluster.client.patch(roles, "drainer", "", {"rules": rules})
     await_right(drainer, "create", PODS, SPACE, subresource="eviction")

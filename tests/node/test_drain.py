@@ -177,9 +177,9 @@ def test_a_machine_that_is_no_node_yet_is_restarted_at_once(
 @pytest.mark.parametrize(
     ("cluster", "told"),
     [
-        ("one", "has no hwaccel_connection of its own"),
+        ("one", "has no hwaccel_connection, and the inventory has several clusters"),
         ("two", "this is not the cluster in the inventory"),
-        ("three", "is no host of the inventory"),
+        ("three", "is not a host of the inventory"),
     ],
 )
 def test_where_another_cluster_could_be_meant_nothing_is_restarted(place: Place, cluster: str, told: str) -> None:
