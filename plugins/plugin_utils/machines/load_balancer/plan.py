@@ -84,7 +84,7 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     stops = ["keepalived"] if KEEPALIVED_DROP_IN in absent else []
     messages += [f"{action.unit} is {action.state}: {action.why}" for action in actions]
     messages += [f"{unit} is stopped: there are no virtual addresses any more" for unit in stops]
-    messages += [f"{drain['backend']}: {drain['server']} is drained before it is taken out" for drain in drains]
+    messages += [f"{drain['backend']}: {drain['server']} is drained before it is removed" for drain in drains]
     opened, after = (_UNKNOWN, []) if damaged else _access(machine, settings, found.services, packages)
     return {
         "messages": messages + after,
