@@ -176,7 +176,7 @@ def test_the_node_that_has_fallen_back_to_tcp_is_named(cluster: Cluster) -> None
         (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]),
         (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
     ]
-    told = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL has used NET/Socket, NET/IB is expected"
+    told = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL used NET/Socket, NET/IB is expected"
     assert told in run.stdout, run.stdout[-6000:]
     assert "one: bandwidth between nodes: 2 of 3 passed, 1 failed: gpu-2" in run.stdout
     assert cluster.left() == []

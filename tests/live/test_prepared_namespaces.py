@@ -47,7 +47,7 @@ def test_prepared_namespaces_are_used_and_stay(make_sandbox: t.Any) -> None:
 
     refused = playbook("preflight", hosts, "-e", '{"hwaccel_image_pull_secrets": ["miror"]}')
     assert refused.rc != 0
-    assert "Secret hwaccel-gpu/miror is not there (hwaccel_image_pull_secrets)" in "\n".join(refused.failures)
+    assert "Secret hwaccel-gpu/miror does not exist (hwaccel_image_pull_secrets)" in "\n".join(refused.failures)
     assert "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged" in "\n".join(
         refused.failures
     )

@@ -175,7 +175,10 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
         checks["nginx"] = ["nginx", "-t", "-q", "-c", f"{STAGING}/nginx.conf"]
     texts[f"{STAGING}/clients.nft"] = web.clients(site, settings)
     checks["nft"] = ["nft", "--check", "--file", f"{STAGING}/clients.nft"]
-    return {"staged": texts, "checks": [{"name": name, "argv": argv, "stdin": ""} for name, argv in checks.items()]}
+    return {
+        "staged": texts,
+        "checks": [{"name": name, "argv": argv, "stdin": "", "environment": {}} for name, argv in checks.items()],
+    }
 
 
 def _same(observed: Host, path: str, text: str) -> bool:

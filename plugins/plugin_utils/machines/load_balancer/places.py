@@ -26,6 +26,8 @@ FOREIGN = "/etc/haproxy/haproxy.cfg"
 RECORD = record.path(ROLE)
 #: HAProxy's checker reads the desired configuration from it, so that nothing is written before it is validated.
 STDIN = "/dev/stdin"
+#: A login that is not root's may lack the folders of HAProxy.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: The path differs by family, because of policies and packages.
 SOCKETS = {"debian": "/run/haproxy/admin.sock", "redhat": "/var/lib/haproxy/stats"}
 #: Packages of libraries for SELinux booleans, which not every system with SELinux has.

@@ -34,6 +34,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
     KEEPALIVED_ENVIRONMENT,
     LIBRARIES,
     MAIN,
+    PATH,
     ROLE,
     SETTINGS,
     SOCKETS,
@@ -105,8 +106,8 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 def _checked(contents: c.Sequence[Content]) -> dict[str, t.Any]:
     text = "".join(content.text for content in contents if content.path.startswith(f"{CONFIG}/"))
-    argv = ["haproxy", "-c", "-f", STDIN]
-    return {"staged": {STDIN: text}, "checks": [{"name": "haproxy", "argv": argv, "stdin": STDIN}]}
+    check = {"name": "haproxy", "argv": ["haproxy", "-c", "-f", STDIN], "stdin": STDIN, "environment": {"PATH": PATH}}
+    return {"staged": {STDIN: text}, "checks": [check]}
 
 
 def _absent(machine: Machine, contents: c.Sequence[Content]) -> list[str]:

@@ -34,7 +34,7 @@ class Check:
     command: tuple[str, ...]
 
     def as_dict(self) -> dict[str, t.Any]:
-        return {"name": self.name, "argv": list(self.command), "stdin": ""}
+        return {"name": self.name, "argv": list(self.command), "stdin": "", "environment": {}}
 
 
 @dataclasses.dataclass
