@@ -139,7 +139,7 @@ def _happen(made: Sandbox, client: Client, clusters: site.Clusters) -> dict[str,
     with _replaced(client, "gpu-0", "nvidia-driver", *_CLIENTS):
         _delete(client, "gpu-0", "nvidia-driver")
     until(lambda: _gpus(client, "gpu-0") == 8, "gpu-0 to offer its GPUs with another driver pod")
-    drivers = nfd.disturbed(client, clusters)
+    drivers = nfd.disturbed(client, clusters, made.audit_log)
     made.set_fleet(FLEET)
     features = client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeature")
     until(

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import pathlib
+
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, CONTROLLERS, until
 
 _RESTARTED = {
@@ -15,16 +18,23 @@ _RESTARTED = {
 }
 
 
-def disturbed(client: Client, clusters: site.Clusters) -> dict[str, dict[str, str]]:
-    """Uids of the driver pods by node: before, and after each disturbance."""
+def disturbed(client: Client, clusters: site.Clusters, log: str | pathlib.Path) -> dict[str, dict[str, str]]:
+    """Uids of the driver pods by node: before, and after each disturbance. log: the API server's audit log."""
     found = {"before": _drivers(client)}
     for happens in (_workers_rolled, _master_restarted, _namespace_lost):
         happens(client)
         found[happens.__name__.strip("_")] = _drivers(client)
+    audit = AuditLog(log)
     mended = site.playbook("feature_discovery", clusters)
     assert mended.rc == 0, mended.stdout[-6000:]
     client.forget_discovery()
+    # nfd-gc only handles the deletion of nodes that it has listed before.
+    until(lambda: any(map(_lists_nodes, audit.requests())), "the new nfd-gc to list the nodes")
     return found | {"mended": _drivers(client)}
+
+
+def _lists_nodes(request: Request) -> bool:
+    return (request.verb, request.resource) == ("list", "nodes") and request.user.endswith(f":{CONTROLLERS}:nfd-gc")
 
 
 def _workers_rolled(client: Client) -> None:
