@@ -335,7 +335,7 @@ DRIVERS = (
         "RuntimeClass names another handler",
         "driver",
         (change("RuntimeClass", "nvidia", handler="nvidia-legacy2"),),
-        (r"handler of RuntimeClass nvidia cannot be changed", r"immutable"),
+        (r"handler of RuntimeClass nvidia is immutable", r"field is immutable"),
         "no sandbox for GPU pods; here the server refuses it, as the class is there",
     ),
     Mutation(

@@ -136,7 +136,7 @@ def test_every_fault_of_a_fleet_file_is_told_and_nothing_is_touched(caller: Call
 
 
 def test_components_that_are_nowhere_are_told(caller: Caller, tmp_path: pathlib.Path) -> None:
-    assert "not there" in caller.module(components=str(tmp_path / "none")).result["msg"]
+    assert "does not exist" in caller.module(components=str(tmp_path / "none")).result["msg"]
 
 
 def test_role_starts_stops_and_removes(caller: Caller) -> None:

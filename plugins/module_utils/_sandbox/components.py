@@ -34,7 +34,7 @@ class Components:
 
 
 def in_folder(folder: pathlib.Path, source: str) -> Components:
-    """The components in a folder; Raises ManyFaults with all that are missing, not executable or altered."""
+    """The components in a folder. Raises ManyFaults with all that are missing, not executable or altered."""
     if not folder.is_dir():
         raise HwaccelError(
             "the folder of the components does not exist", str(folder), next_step="correct the path, or leave it unset"
