@@ -99,7 +99,7 @@ def test_pods_leave_before_docker_is_restarted_and_a_budget_keeps_it_from_that(p
     audit = AuditLog(cluster.sandbox.audit_log)
     foreseen = place.play("--check")
     assert (foreseen.rc, [str(request) for request in audit.our_writes()]) == (0, []), foreseen.stdout
-    assert "node gpu-0 would be cordoned, would lose" in foreseen.stdout
+    assert "node gpu-0 would be cordoned, would evict" in foreseen.stdout
     assert foreseen.results("node_drain")[0]["held"] != []
 
     held = place.play(node_runtime_drain_timeout=5)
