@@ -58,3 +58,9 @@ def written(host: Host, contents: c.Sequence[Content], absent: c.Sequence[str] =
         "folders": sorted({posixpath.dirname(one["path"]) for one in files} - set(host.folders)),
         "absent": list(absent),
     }
+
+
+def line(text: str, number: int) -> str:
+    """The line of this number, from 1, without blanks around it. Empty if there is none."""
+    lines = text.splitlines()
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""

@@ -53,6 +53,9 @@ class Record:
     settings: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     due: tuple[str, ...] = ()
 
+    def service(self, unit: str) -> Service:
+        return self.services.get(unit, Service())
+
     def as_text(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
@@ -82,17 +85,22 @@ def changed(host: Host, role: str, desired: Record) -> str:
     return desired.as_text() if read(host, role) != desired else ""
 
 
+def services(host: Host, units: c.Iterable[str]) -> dict[str, Service]:
+    """The state of these units, for the record of the first run: the original state can be observed only then."""
+    return {name: Service(host.unit(name).active, host.unit(name).enabled) for name in units}
+
+
 def _parsed(found: dict[str, t.Any]) -> Record:
-    services = found.get("services", {})
+    before = found.get("services", {})
     if "active" in found:
         # The format of the role load_balancer before 0.2.0.
-        services = {
+        before = {
             unit: {key: unit in found[key] for key in ("active", "enabled")}
             for unit in (*found["active"], *found["enabled"])
         }
     return Record(
         tuple(found["packages"]),
-        {unit: Service(**one) for unit, one in services.items()},
+        {unit: Service(**one) for unit, one in before.items()},
         tuple(found.get("openings", ())),
         {name: FileBefore(**one) for name, one in found.get("files", {}).items()},
         dict(found.get("settings", {})),

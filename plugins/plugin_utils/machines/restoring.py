@@ -19,6 +19,11 @@ def beside(drop_ins: c.Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{posixpath.dirname(path)}/*" for path in drop_ins)
 
 
+def pointed(host: Host, drop_ins: c.Mapping[str, str], configurations: c.Mapping[str, str]) -> list[str]:
+    """Units that read the role's files, by their drop-ins or by the configurations, which are removed after the drop-ins."""
+    return [unit for unit, path in drop_ins.items() if path in host.files or configurations.get(unit) in host.files]
+
+
 def restored(
     host: Host,
     role: str,
@@ -39,13 +44,9 @@ def restored(
     files.written. actions: services that are restored, as services.Action. packages: installed by the role. removed: folders that are removed last.
     """
     kept = record.read(host, role) or record.Record()
-    left = configurations or {}
-    pointed = [
-        unit
-        for unit, path in drop_ins.items()
-        if path in host.files or left.get(unit) in host.files or unit in kept.due
-    ]
-    actions = services.given_back(host, pointed, kept)
+    ours = pointed(host, drop_ins, configurations or {})
+    units = [unit for unit in drop_ins if unit in ours or unit in kept.due]
+    actions = services.given_back(host, units, kept)
     begun = dataclasses.replace(kept, due=tuple(action.unit for action in actions))
     return {
         "messages": [],
@@ -55,7 +56,7 @@ def restored(
         "files": [],
         "contents": {},
         "folders": [],
-        "absent": [*_pointers(host, (drop_ins[unit] for unit in pointed)), *absent],
+        "absent": [*_pointers(host, (drop_ins[unit] for unit in units)), *absent],
         "reload_units": bool(actions),
         "actions": [action.as_dict() for action in actions],
         "packages": list(kept.packages),

@@ -10,7 +10,7 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record, Service
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +33,6 @@ class Action:
 
 def given_back(host: Host, units: c.Iterable[str], record: Record) -> list[Action]:
     """Actions that restore the original state of these units, if they exist."""
-    before = {unit: record.services.get(unit, Service()) for unit in units if host.unit(unit).loaded}
+    before = {unit: record.service(unit) for unit in units if host.unit(unit).loaded}
     why = "its original configuration is restored"
     return [Action(unit, "restarted" if one.active else "stopped", why, one.enabled) for unit, one in before.items()]

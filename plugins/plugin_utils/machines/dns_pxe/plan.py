@@ -44,6 +44,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services impo
 
 #: Folders with files of this role only.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
+_DROP_INS = {unit: units.path(unit) for unit in (units.DNSMASQ, units.NGINX)}
+_CONFIGURATIONS = {unit: f"{CONFIG}/{unit}.conf" for unit in _DROP_INS}
 
 
 def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
@@ -262,34 +264,17 @@ def _checksum(found: Findings, source: str) -> str:
 
 def _before(observed: Host, packages: list[str]) -> record.Record:
     """The original state, for teardown."""
-    found = ((name, observed.unit(name)) for name in (units.DNSMASQ, units.NGINX))
-    return record.Record(
-        tuple(name for name in packages if name not in systems.STAYING),
-        {name: record.Service(unit.active, unit.enabled) for name, unit in found},
-    )
+    installed = tuple(name for name in packages if name not in systems.STAYING)
+    return record.Record(installed, record.services(observed, _DROP_INS))
 
 
 def _released(observed: Host, contents: c.Mapping[str, str], before: record.Record) -> list[dict[str, t.Any]]:
     """Services of the role that it does not need any more."""
-    kept = {name: before.services.get(name, record.Service()) for name in _ours(observed)}
     return [
-        {"unit": name, "drop_in": units.path(name), **dataclasses.asdict(one)}
-        for name, one in kept.items()
-        if units.path(name) not in contents
+        {"unit": name, "drop_in": _DROP_INS[name], **dataclasses.asdict(before.service(name))}
+        for name in restoring.pointed(observed, _DROP_INS, _CONFIGURATIONS)
+        if _DROP_INS[name] not in contents
     ]
-
-
-def _ours(observed: Host) -> list[str]:
-    """Services of the role. The drop-in is removed first and the configuration last, so either identifies a service after an interruption."""
-    return [
-        unit
-        for unit in (units.DNSMASQ, units.NGINX)
-        if units.path(unit) in observed.files or _configuration(unit) in observed.files
-    ]
-
-
-def _configuration(unit: str) -> str:
-    return f"{CONFIG}/{unit}.conf"
 
 
 def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacking: list[str]) -> list[str]:
@@ -346,6 +331,4 @@ def _nothing() -> dict[str, t.Any]:
 
 def restored(observed: Host) -> dict[str, t.Any]:
     """What teardown does, as restoring.restored documents it."""
-    both = (units.DNSMASQ, units.NGINX)
-    drop_ins, configurations = ({unit: path(unit) for unit in both} for path in (units.path, _configuration))
-    return restoring.restored(observed, ROLE, drop_ins, configurations=configurations, removed=[CONFIG], stops=True)
+    return restoring.restored(observed, ROLE, _DROP_INS, configurations=_CONFIGURATIONS, removed=[CONFIG], stops=True)

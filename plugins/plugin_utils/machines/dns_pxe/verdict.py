@@ -9,6 +9,7 @@ import collections.abc as c
 import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import files
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command
 
 _NUMBER = re.compile(r"(?:line |:)(\d+)")
@@ -23,7 +24,7 @@ def faults(results: c.Mapping[str, Command], staged: c.Mapping[str, str]) -> lis
 
 def _fault(name: str, said: str, staged: c.Mapping[str, str]) -> Fault:
     named = next((text for path, text in staged.items() if path in said), "")
-    found, lines = _NUMBER.search(said), named.splitlines()
-    number = int(found.group(1)) if found else 0
-    line = f". The line is: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
-    return Fault(f"{name} does not accept its new configuration, nothing was changed", "", f"{said}{line}", _STEP)
+    found = _NUMBER.search(said)
+    line = files.line(named, int(found.group(1))) if found else ""
+    why = f"{said}. The line is: {line}" if line else said
+    return Fault(f"{name} does not accept its new configuration, nothing was changed", "", why, _STEP)

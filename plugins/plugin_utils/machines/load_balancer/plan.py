@@ -14,7 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, record, templating
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import (
     conflicts,
     haproxy,
@@ -77,9 +77,10 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     faults += damaged + conflicts.strange(machine)
     faults += conflicts.room(machine, sum(len(content.text.encode()) for content in contents))
     faults += conflicts.collections(machine, settings, bool(drains))
-    changed = [content for content in contents if differs(machine, content)]
     absent = _absent(machine, contents)
-    actions = _actions(machine, contents, changed, absent) if contents else []
+    made = _written(machine, contents, absent)
+    touched = {*(one["path"] for one in made["files"]), *absent}
+    actions = _actions(machine, contents, touched) if contents else []
     switch = _switches(machine, settings)
     packages = _packages(machine, virtual is not None, switch)
     stops = ["keepalived"] if KEEPALIVED_DROP_IN in absent else []
@@ -92,9 +93,9 @@ def plan(machine: Machine, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "faults": [fault.as_dict() for fault in faults],
         "packages": packages,
         "apt": machine.family == "debian",
-        **_written(machine, contents, absent),
+        **made,
         "stops": stops,
-        "reload_units": _points(changed, absent),
+        "reload_units": any(path.endswith(".conf") and "/systemd/" in path for path in touched),
         **_checked(contents),
         "actions": [action.as_dict() for action in actions],
         "drains": drains,
@@ -137,7 +138,7 @@ def _access(
     sources = ((service.port, source) for service in services for source in service.sources or ("",))
     openings = firewall.distinct(firewall.opening(port, source) for port, source in sources)
     made = openings if machine.firewalls and settings["firewall"] else ()
-    before = record.read(machine, ROLE) or _before(machine)
+    before = record.read(machine, ROLE) or record.Record(services=record.services(machine, UNITS))
     during = dataclasses.replace(
         before,
         packages=tuple(sorted({*before.packages, *packages})),
@@ -152,12 +153,6 @@ def _access(
         "record_after": after.as_text() if after != during else "",
     }
     return opened, firewall.messages(machine.firewalls, openings)
-
-
-def _before(machine: Machine) -> record.Record:
-    """The record of the first run, because the original state can be observed only then."""
-    units = ((name, machine.unit(name)) for name in UNITS)
-    return record.Record(services={name: record.Service(unit.active, unit.enabled) for name, unit in units})
 
 
 def _global(
@@ -247,19 +242,9 @@ def _written(machine: Machine, contents: c.Sequence[Content], absent: c.Sequence
     return {**made, "folders": [*made["folders"], *([FRAGMENTS] if made["files"] else [])]}
 
 
-def _points(changed: c.Iterable[Content], absent: c.Iterable[str]) -> bool:
-    """Whether systemd has to reload units."""
-    return any(
-        path.endswith(".conf") and "/systemd/" in path for path in (*(content.path for content in changed), *absent)
-    )
-
-
-def _actions(
-    machine: Machine, contents: c.Sequence[Content], changed: c.Sequence[Content], absent: c.Sequence[str]
-) -> list[Action]:
-    """Derived from running processes and files on disk, so that a run completes an earlier one that was killed."""
+def _actions(machine: Machine, contents: c.Sequence[Content], touched: set[str]) -> list[Action]:
+    """Derived from running processes and files on disk, so that a run completes an earlier one that was killed. touched: paths that are written or removed."""
     paths = {content.path for content in contents}
-    touched = {content.path for content in changed} | set(absent)
     actions = [_haproxy(machine, contents, touched)]
     if KEEPALIVED in paths:
         unit = machine.unit("keepalived")

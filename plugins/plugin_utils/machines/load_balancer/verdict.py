@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import files
 
 _WHAT = "HAProxy does not accept the desired configuration"
 _ALERT = re.compile(r"^\[ALERT\]\s+\(\d+\) : (?:config : )?(.*)$")
@@ -21,13 +22,11 @@ def faults(configuration: str, status: int, said: str) -> list[Fault]:
     """configuration: the text that HAProxy has read from standard input."""
     if status == 0:
         return []
-    lines = configuration.splitlines()
     found = []
     for alert in (match.group(1).rstrip(".") for line in said.splitlines() if (match := _ALERT.match(line.strip()))):
         if alert.startswith(_CLOSING):
             continue
         place = _PLACE.search(alert)
-        number = int(place.group(1)) if place else 0
-        line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        line = files.line(configuration, int(place.group(1))) if place else ""
         found.append(Fault(_WHAT, f"line: {line}" if line else "", _PLACE.sub("", alert), _STEP))
     return found or [Fault(_WHAT, "", said.strip() or f"haproxy -c: exit status {status}", _STEP)]
