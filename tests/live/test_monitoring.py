@@ -1,7 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stage monitoring on a real control plane: exporters on GPU nodes, again without a write, with and without the Prometheus Operator, away again."""
+"""The stage monitoring on a real control plane: exporters on GPU nodes, again without a write, with and without the Prometheus Operator, away again.
+
+Its namespaces were created by an administrator, with a pull secret in each: site uses them, teardown leaves them.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences
 
 AGENTS = "hwaccel-gpu"
+PREPARED = (AGENTS, "hwaccel-gpu-system")
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 MACHINE = {"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS", "gpu": GPU}
 #: A node whose driver never loads, which is tolerated.
@@ -36,6 +40,25 @@ FLEET = {
 }
 #: Kinds as the operator's CRDs name them; what is in them is its business.
 KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
+
+
+def prepare(client: Client) -> None:
+    for name in PREPARED:
+        client.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, client.resource("v1", "Namespace")
+        )
+        metadata = {"name": "mirror", "namespace": name}
+        client.create(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "b"}},
+            client.resource("v1", "Secret"),
+        )
+
+
+def prepared(client: Client) -> list[str]:
+    """Uids of the namespaces and of their pull secrets."""
+    namespaces = [client.get(client.resource("v1", "Namespace"), name) for name in PREPARED]
+    secrets = [client.get(client.resource("v1", "Secret"), "mirror", name) for name in PREPARED]
+    return [item["metadata"]["uid"] for item in namespaces + secrets]
 
 
 def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
@@ -96,11 +119,20 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     sandbox = make_sandbox(FLEET)
     client = connect({"kubeconfig": sandbox.kubeconfig}, check_mode=False)
     pools = [{"name": "training", "selector": "pool=training", "gpu": GPU}]
-    clusters = {
-        "one": site.cluster(sandbox.kubeconfig, hwaccel_pools=pools, hwaccel_wait_timeout=240, hwaccel_max_failed=1)
-    }
+    host = site.cluster(
+        sandbox.kubeconfig,
+        hwaccel_pools=pools,
+        hwaccel_wait_timeout=240,
+        hwaccel_max_failed=1,
+        hwaccel_image_pull_secrets=["mirror"],
+    )
+    clusters = {"one": host}
+    prepare(client)
+    refused = site.playbook("preflight", {"one": host | {"hwaccel_image_pull_secrets": ["miror"]}})
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+    client.patch(client.resource("v1", "Namespace"), AGENTS, "", label)
     await_filled(client)
-    empty = plain(client)
+    empty, uids = plain(client), prepared(client)
     brought = site.playbook("site", clusters)
     assert brought.summary["one"]["failed_nodes"] == [BROKEN], brought.stdout[-6000:]
     audit = AuditLog(sandbox.audit_log)
@@ -110,12 +142,27 @@ def world(make_sandbox: c.Callable[..., Sandbox]) -> dict[str, t.Any]:
     return {
         "client": client,
         "clusters": clusters,
+        "refused": refused,
+        "brought": brought,
         "empty": empty,
+        "uids": uids,
         "audit": audit,
         "planned": planned,
         "written": written,
         "done": done,
     }
+
+
+def test_a_prepared_namespace_that_does_not_fit_is_refused(world: dict[str, t.Any]) -> None:
+    assert world["refused"].rc != 0
+    message = "\n".join(world["refused"].failures)
+    assert "Secret hwaccel-gpu/miror does not exist (hwaccel_image_pull_secrets)" in message
+    assert "kubectl label --overwrite namespace hwaccel-gpu pod-security.kubernetes.io/enforce=privileged" in message
+
+
+def test_a_prepared_namespace_is_used(world: dict[str, t.Any]) -> None:
+    assert "namespace hwaccel-gpu exists and is used unchanged" in world["brought"].stdout
+    assert prepared(world["client"]) == world["uids"]
 
 
 def test_check_mode_writes_nothing_and_the_run_succeeds(world: dict[str, t.Any]) -> None:
@@ -225,3 +272,4 @@ def test_where_the_operator_comes_later_it_takes_over_and_goes_again(world: dict
     client.forget_discovery()
     assert [ours(client, kind) for kind in KINDS.values()] == [[], []]
     until(lambda: not left(world), "controllers to clean up", seen=lambda: left(world))
+    assert prepared(client) == world["uids"], "teardown leaves what was there before"

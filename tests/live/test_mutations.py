@@ -452,7 +452,10 @@ PLUGINS = (
         "plugin's node selector has a typing error",
         "device_plugin",
         (pod("DaemonSet", PLUGIN, nodeSelector={"nvidia.com/gpu.preset": "true"}),),
-        (r"no device plugin pod is on the node", r"nodeSelector of DaemonSet .* asks for nvidia\.com/gpu\.preset=true"),
+        (
+            r"no device plugin pod is on the node",
+            r"nodeSelector of DaemonSet .* it requires nvidia\.com/gpu\.preset=true",
+        ),
         "no plugin on any node",
         soak=LENGTH,
     ),

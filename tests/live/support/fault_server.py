@@ -162,9 +162,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "slow":
             time.sleep(_SLOW)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-        answer = self.front.pool.request(
-            self.command, self.path, body=body or None, headers=headers, preload_content=False, decode_content=False
-        )
+        try:
+            answer = self.front.pool.request(
+                self.command, self.path, body=body or None, headers=headers, preload_content=False, decode_content=False
+            )
+        except urllib3.exceptions.HTTPError:
+            # A proxy whose server is gone closes the connection too.
+            self.close_connection = True
+            return
         try:
             if watch:
                 self._stream(answer.stream(65536, decode_content=False), answer)

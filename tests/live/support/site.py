@@ -215,7 +215,12 @@ def cheaper() -> dict[str, str]:
     packed = tempfile.mkdtemp(prefix="hwaccel-packed-")
     atexit.register(shutil.rmtree, packed, ignore_errors=True)
     # No more of our own path: what Ansible finds, it finds as a collection.
-    return {"PYTHONPATH": os.environ["HWACCEL_QUICK"], "HWACCEL_PACKED": packed}
+    return {
+        "PYTHONPATH": os.environ["HWACCEL_QUICK"],
+        "HWACCEL_PACKED": packed,
+        # A module is read from standard input, instead of by four shells that create, use and delete a folder for it.
+        "ANSIBLE_PIPELINING": "1",
+    }
 
 
 def inherited() -> dict[str, str]:
