@@ -39,23 +39,21 @@ class PluginConfig:
 
 
 def parse_plugin_config(config: c.Mapping[str, t.Any] | None) -> PluginConfig:
-    """From the parsed configuration file. Unknown parts are ignored, because the plugin validates them."""
+    """From the parsed configuration file. Unknown parts are ignored, because the plugin validates them.
+
+    As k8s-device-plugin v0.20.0 reads it: MPS takes precedence over time-slicing (api/config/v1/sharing.go, ReplicatedResources), and no name
+    is taken from the file, but for the suffix of renameByDefault (api/config/v1/replicas.go, disableResoureRenaming).
+    """
     config = config or {}
     flags = config.get("flags") or {}
     shared = config.get("sharing") or {}
-    method = shared.get("timeSlicing") or shared.get("mps") or {}
-    by_default = bool(method.get("renameByDefault"))
+    method = shared.get("mps") or shared.get("timeSlicing") or {}
+    suffix = SHARED_SUFFIX if method.get("renameByDefault") else ""
     found = []
     for entry in method.get("resources") or ():
         resource, replicas = str(entry.get("name") or ""), int(entry.get("replicas") or 0)
         if resource and replicas > 1:
-            found.append(
-                Sharing(
-                    resource,
-                    replicas,
-                    str(entry.get("rename") or (resource + SHARED_SUFFIX if by_default else resource)),
-                )
-            )
+            found.append(Sharing(resource, replicas, resource + suffix))
     return PluginConfig(str(flags.get("migStrategy") or "none"), tuple(found))
 
 

@@ -46,8 +46,8 @@ def all_patches(value: t.Any, where: str) -> list[Fault]:
 
 
 def _replicas(value: t.Any, where: str) -> list[Fault]:
-    """The plugin reads a JSON number, not a string (k8s-device-plugin 19d7d8f, api/config/v1/replicas.go)."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    """The plugin reads a JSON number, not a string, and refuses 1 (k8s-device-plugin v0.20.0, api/config/v1/replicas.go)."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1:
         return []
     return [
         Fault(
@@ -74,14 +74,27 @@ def _plain_dictionary(value: t.Any, where: str) -> list[Fault]:
     )
 
 
+def _ignored(value: t.Any, where: str, next_step: str) -> Fault:
+    """The plugin writes a warning to its log and continues (k8s-device-plugin v0.20.0, api/config/v1/config.go, DisableResourceNamingInConfig)."""
+    return Fault(f"{values.shown(value)} has no effect", where, "the device plugin ignores this field", next_step)
+
+
+def _rename(value: t.Any, where: str) -> list[Fault]:
+    return [_ignored(value, where, "remove it; renameByDefault adds .shared to the name of the resource")]
+
+
+def _devices(value: t.Any, where: str) -> list[Fault]:
+    return [] if value == "all" else [_ignored(value, where, "remove it: all devices of a resource are shared")]
+
+
 def _shared_resource(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, dict):
         return [Fault(f"{values.shown(value)} is not a shared resource", where, "", "set name and replicas")]
     known: dict[str, values.Check] = {
         "name": kinds.resource_name,
         "replicas": _replicas,
-        "rename": kinds.resource_name,
-        "devices": lambda _value, _where: [],
+        "rename": _rename,
+        "devices": _devices,
     }
     return values.fields(known, "a shared resource", ("name", "replicas"))(value, where)
 
@@ -105,6 +118,10 @@ def _plugin_config(value: t.Any, where: str) -> list[Fault]:
     if not isinstance(value, dict):
         return _plain_dictionary(value, where)
     faults = values.choice("v1")(value["version"], f"{where}.version") if "version" in value else []
+    if value.get("resources"):
+        faults.append(
+            _ignored(value["resources"], f"{where}.resources", "remove it: whole GPUs are always named nvidia.com/gpu")
+        )
     if not values.unset(value.get("sharing")):
         faults += _SHARING(value["sharing"], f"{where}.sharing")
     flags = value.get("flags") or {}

@@ -105,7 +105,7 @@ def _used(fleet: Fleet, configs: c.Mapping[str, t.Any], made: StagePlan) -> dict
                 )
             )
             continue
-        if ((configs[name] or {}).get("sharing") or {}).get("mps"):
+        if ((configs[name] or {}).get("sharing") or {}).get("mps") is not None:
             why, next_step = (
                 "the MPS control daemon is not deployed, and without it the plugin offers no GPU",
                 "share them by timeSlicing, or by MIG",

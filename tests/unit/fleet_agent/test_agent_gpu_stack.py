@@ -376,7 +376,6 @@ def test_host_driver_is_found_and_the_manager_steps_back(world):
             GPU + ".shared",
             16,
         ),
-        ("version: v1\nresources:\n  gpus: [{pattern: '*', name: big}]\n", "nvidia.com/big", 8),
     ],
 )
 def test_plugin_configuration(world, node, config, resource, count):

@@ -26,6 +26,7 @@ Obj = dict[str, t.Any]
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559, "mig_capable": True}
 
 
+RESOURCE_CLAIM = served("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 NODE_FEATURE = served("nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "nodefeatures")
 
 
@@ -36,7 +37,9 @@ class World:
     quiet = 0.0
 
     def __init__(self, scale: float) -> None:
-        cluster = Cluster({"kind": "Namespace", "metadata": {"name": "ns"}}, kinds=(*KINDS, NODE_FEATURE))
+        cluster = Cluster(
+            {"kind": "Namespace", "metadata": {"name": "ns"}}, kinds=(*KINDS, NODE_FEATURE, RESOURCE_CLAIM)
+        )
         cluster.guarded = ()
         self.api = RestApi(cluster, ApiError)
         self.clock = Clock(scale, 1)

@@ -53,7 +53,7 @@ def labeled(**labels: str) -> s.Obj:
             s.node(),
             EIGHT,
             sharing(resources=[{"name": s.GPU, "replicas": 2, "rename": "nvidia.com/gpu-slow"}]),
-            {"nvidia.com/gpu-slow": 16},
+            {s.GPU: 16},
         ),
         (labeled(count="4", replicas="10"), None, None, {s.GPU: 40}),
         (labeled(count="56", product="NVIDIA-H100-MIG-1g.10gb", strategy="single"), EIGHT, None, {s.GPU: 56}),
@@ -106,6 +106,12 @@ def test_missing_surplus_and_words() -> None:
     assert resources.surplus({s.GPU: 8}, {s.GPU: 9, SLICE: 2}) == {s.GPU: 1, SLICE: 2}
     assert resources.describe({}) == "none"
     assert resources.describe({s.GPU: 8}) == "8 nvidia.com/gpu"
+
+
+def test_mps_takes_precedence_over_time_slicing() -> None:
+    """k8s-device-plugin v0.20.0, api/config/v1/sharing.go: ReplicatedResources."""
+    shared = {"mps": {"resources": [{"name": s.GPU, "replicas": 3}]}, "timeSlicing": {"renameByDefault": True}}
+    assert parse_plugin_config({"sharing": shared}).sharing == (resources.Sharing(s.GPU, 3, s.GPU),)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,13 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
         sharing(replicas=0),
         ("0 is not a number of replicas", "device_plugin_configs.shared.sharing.timeSlicing.resources[0].replicas"),
     ),
+    (sharing(replicas=1), ("1 is not a number of replicas", "2 or more")),
+    (sharing(rename="example.com/half"), ("'example.com/half' has no effect", "the device plugin ignores this field")),
+    (sharing(devices=2), ("2 has no effect", "device_plugin_configs.shared.sharing.timeSlicing.resources[0].devices")),
+    (
+        {"device_plugin_configs": {"named": {"resources": {"gpus": [{"pattern": "*", "name": "gpu-a"}]}}}},
+        ("has no effect", "device_plugin_configs.named.resources"),
+    ),
     (sharing(name=""), ("name is missing", "device_plugin_configs.shared.sharing.timeSlicing.resources[0]")),
     ({"monitoring_scrape_interval": "30"}, ("'30' is not a duration of Prometheus", "monitoring_scrape_interval")),
     ({"monitoring_scrape_interval": "5s1m"}, ("the largest first", "monitoring_scrape_interval")),

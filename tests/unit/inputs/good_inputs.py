@@ -100,7 +100,7 @@ GOOD: list[dict[str, t.Any]] = [
     {"device_plugin_configs": {}},
     {"device_plugin_configs": {"shared": {}}},
     sharing(),
-    sharing(rename="a.b/c"),
+    sharing(devices="all"),
     {
         "device_plugin_configs": {
             "mig": {"version": "v1", "flags": {"migStrategy": "mixed", "plugin": {"x": 1}}, "resources": {}}

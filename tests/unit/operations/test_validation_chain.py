@@ -160,15 +160,13 @@ def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
 
 def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() -> None:
     config: dict[str, t.Any] = {
-        "sharing": {
-            "timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2, "rename": "example.com/half"}]}
-        }
+        "sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}
     }
     odd = node("a")
-    odd["status"]["allocatable"] = {"example.com/half": "16"}
+    odd["status"]["allocatable"] = {"nvidia.com/gpu.shared": "16"}
     cluster = ValidationCluster(odd)
     assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
     assert cluster.made[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
-        "limits": {"example.com/half": 1}
+        "limits": {"nvidia.com/gpu.shared": 1}
     }
     assert go(cluster).values["nodes"]["failed"] == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet_agent.clock import timestamp
 from fleet_agent.cluster.api import AGENT, ApiError, Unreachable, node_identity
-from fleet_agent.kubelet import process, runtime, status
+from fleet_agent.kubelet import claims, process, runtime, status
 from fleet_agent.kubelet.containers import Container
 from fleet_agent.kubelet.volumes import MountFailure, Volumes
 from fleet_agent.loop import Call, Killed, Park, Process, Sleep, Task, Terminated
@@ -73,6 +73,7 @@ class Pod:
         self.generation = int(metadata.get("generation") or 0)
         self.deletion = metadata.get("deletionTimestamp")
         self.grace = metadata.get("deletionGracePeriodSeconds")
+        self.claims = claims.names(item)
 
     def disowned(self, item: dict[str, Any]) -> bool:
         """Whether the node lifecycle controller marked it not ready, without a reason of kubelet (pkg/controller/util/node, MarkPodsNotReady)."""
@@ -144,6 +145,9 @@ class Pod:
             except MountFailure as failure:
                 kubelet.event(self, "FailedMount", str(failure))
             yield Sleep(kubelet.clock.delay("volume_retry"))
+        while fault := (yield from claims.unprepared(kubelet, self.namespace, self.claims)):
+            kubelet.event(self, "FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {fault}")
+            yield Sleep(kubelet.clock.delay("sandbox_retry"))
         name = self.spec.get("runtimeClassName")
         while True:
             handler = kubelet.runtime_handler(name) if name else ""

@@ -83,6 +83,14 @@ def _chosen(container: Any, count: int) -> list[int] | None:
     return chosen
 
 
+def _device_files(container: Any) -> None:
+    """Device nodes of its GPUs, which keep the minor numbers of the machine, and those that all GPUs share (nvidia-container-cli list)."""
+    files = [f"/dev/nvidia{index}" for index in container.gpus]
+    files += ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]
+    container.view.own.update(dict.fromkeys(files, ""))
+    container.view.own_folders.add("/dev")
+
+
 def inject_gpus(container: Any) -> str:
     """Adds devices allocated by kubelet and files of the nvidia runtime."""
     kubelet, pod = container.pod.kubelet, container.pod
@@ -92,6 +100,7 @@ def inject_gpus(container: Any) -> str:
     container.gpus, container.driver_injected = [], False
     if container.view.privileged and "nvidia" in kubelet.host.modules:
         container.gpus = list(range(count))
+        _device_files(container)
     cdi = kubelet.devices.cdi_indices(container.devices)
     handler = pod.handler if pod.handler not in DEFAULT_HANDLERS else kubelet.host.default_handler
     chosen = cdi if cdi is not None else (_chosen(container, count) if handler.startswith("nvidia") else None)
@@ -110,6 +119,7 @@ def inject_gpus(container: Any) -> str:
         )
     container.gpus = chosen
     container.driver_injected = True
+    _device_files(container)
     if container.devices and not container.image.family:
         kubelet.host.compute(
             container.container_id, chosen

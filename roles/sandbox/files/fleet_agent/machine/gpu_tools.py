@@ -53,7 +53,10 @@ def nvidia_smi(proc: Any) -> Process:
 
 
 def smi_output(proc: Any) -> int:
-    """Output of nvidia-smi, with its own exit codes (its manual, RETURN VALUE): 9 driver not loaded, 6 no device, 15 a GPU has fallen off the bus."""
+    """Output of nvidia-smi, with its own exit codes (its manual, RETURN VALUE): 9 driver not loaded, 6 no device, 15 a GPU has fallen off the bus.
+
+    GPUs are numbered as NVML enumerates those that the process can open, from 0 in each container.
+    """
     host = proc.host
     if "nvidia" not in host.modules:
         proc.out(NO_DRIVER)
@@ -74,8 +77,8 @@ def smi_output(proc: Any) -> int:
     if apps:
         _query_apps(proc, apps.split(","), gpus)
     elif "-L" in proc.argv or "--list-gpus" in proc.argv:
-        for index in gpus:
-            proc.say(f"GPU {index}: {gpu.product.replace('-', ' ')} (UUID: {gpu_uuid(host.spec.name, index)})")
+        for number, index in enumerate(gpus):
+            proc.say(f"GPU {number}: {gpu.product.replace('-', ' ')} (UUID: {gpu_uuid(host.spec.name, index)})")
     elif query:
         _query(proc, query.split(","), gpus, version)
     elif "-q" in proc.argv:
@@ -85,8 +88,8 @@ def smi_output(proc: Any) -> int:
         )
     else:
         proc.say(f"| NVIDIA-SMI {version}    Driver Version: {version}    CUDA Version: {cuda_version(version)} |")
-        for index in gpus:
-            proc.say(f"|   {index}  {gpu.product.replace('-', ' ')}    On  |  {gpu.memory_mib}MiB |")
+        for number in range(len(gpus)):
+            proc.say(f"|   {number}  {gpu.product.replace('-', ' ')}    On  |  {gpu.memory_mib}MiB |")
     return 0
 
 
@@ -95,9 +98,9 @@ def _query(proc: Any, fields: list[str], gpus: list[int], version: str) -> None:
     gpu = proc.host.spec.gpu
     if "noheader" not in form:
         proc.say(", ".join(fields))
-    for index in gpus:
+    for number, index in enumerate(gpus):
         known = {
-            "index": str(index),
+            "index": str(number),
             "uuid": gpu_uuid(proc.host.spec.name, index),
             "name": gpu.product.replace("-", " "),
             "gpu_name": gpu.product.replace("-", " "),

@@ -23,6 +23,15 @@ SOCKETS = "/var/lib/kubelet/device-plugins"
 ONLY_WITH_NVML = "CDI --device-list-strategy options are only supported on NVML-based systems"
 
 
+#: DisableResourceNamingInConfig in api/config/v1/config.go, and what it calls in replicas.go.
+NO_NAMES = "W config.go] Customizing the 'resources' field is not yet supported in the config. Ignoring..."
+NO_RENAME = (
+    "W replicas.go] Setting the 'rename' field in sharing.{0}.resources is not yet supported in the config. Ignoring..."
+)
+NO_SELECTION = "W replicas.go] Customizing the 'devices' field in sharing.{0}.resources is not yet supported in the config. Ignoring..."
+NAMED = "error parsing config file: unmarshal error: error unmarshaling JSON: while decoding JSON: "
+
+
 class ConfigError(Exception):
     """The plugin's own message about its configuration."""
 
@@ -44,12 +53,56 @@ def load_config(proc: Any) -> dict[str, Any]:
             "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
             f"unmarshal error: {error}"
         ) from error
-    if not isinstance(config, dict) or config.get("version") not in ("v1",):
+    if not isinstance(config, dict) or (config.get("version") or "v1") != "v1":
         raise ConfigError(
             "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
             f"unknown version: {config.get('version') if isinstance(config, dict) else config}"
         )
+    fault = _sharing_fault(config.get("sharing") or {})
+    if fault:
+        raise ConfigError(
+            f"unable to load config: unable to finalize config: unable to parse config file: {NAMED}{fault}"
+        )
     return config
+
+
+def _sharing_fault(sharing: dict[str, Any]) -> str:
+    """UnmarshalJSON of ReplicatedResources and ReplicatedResource in api/config/v1/replicas.go."""
+    for method in sharing.values():
+        if method is None:
+            continue
+        if not method.get("resources"):
+            return "no resources specified"
+        for resource in method["resources"]:
+            if "name" not in resource:
+                return "no resource name specified"
+            if "replicas" not in resource:
+                return "no replicas specified"
+            if int(resource["replicas"]) < 2:
+                return "number of replicas must be >= 2"
+    return ""
+
+
+def shared_resources(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Method and resources, by ReplicatedResources in api/config/v1/sharing.go: MPS where the file has it, else time-slicing."""
+    sharing = config.get("sharing") or {}
+    method = "mps" if sharing.get("mps") is not None else "timeSlicing"
+    return method, sharing.get(method) or {}
+
+
+def ignored(config: dict[str, Any]) -> list[str]:
+    """Warnings about fields that the plugin reads and does not follow."""
+    named = config.get("resources") or {}
+    found = [NO_NAMES] if named.get("gpus") or named.get("migs") else []
+    for method in ("timeSlicing", "mps"):
+        shared = (config.get("sharing") or {}).get(method) or {}
+        suffix = ".shared" if shared.get("renameByDefault") else None
+        resources = shared.get("resources") or []
+        if any((row.get("rename") or "") not in ("", suffix and row["name"] + suffix) for row in resources):
+            found.append(NO_RENAME.format(method))
+        if any(row.get("devices", "all") != "all" for row in resources):
+            found.append(NO_SELECTION.format(method))
+    return found
 
 
 def setting(proc: Any, config: dict[str, Any], flag: str, env: str, key: str, default: str, part: str = "") -> str:
@@ -78,6 +131,8 @@ def device_plugin(proc: Any) -> Process:
         except ConfigError as error:
             proc.say(f"E main.go] error starting plugins: {error}")
             return 1
+        for warning in ignored(config):
+            proc.say(warning)
         if any(strategy.startswith("cdi") for strategy in _strategies(proc, config)) and not _has_nvml(proc):
             proc.say(f"E main.go] error starting plugins: unable to validate flags: {ONLY_WITH_NVML}")
             return 1
@@ -134,23 +189,11 @@ def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
 def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
     """The resource of the GPUs according to the configuration."""
     name, replicas = "nvidia.com/gpu", 1
-    for rule in (config.get("resources") or {}).get("gpus") or []:
-        if rule.get("pattern") in ("*", proc.host.spec.gpu.product.replace("-", " ")):
-            name = rule["name"] if "/" in rule["name"] else "nvidia.com/" + rule["name"]
-            break
-    sharing = config.get("sharing") or {}
-    shared = sharing.get("timeSlicing") or sharing.get("mps") or {}
+    _method, shared = shared_resources(config)
     for resource in shared.get("resources") or []:
-        if resource.get("name") == name:
-            replicas = int(resource.get("replicas", 1))
-            rename = resource.get("rename")
-            name = (
-                (rename if "/" in rename else "nvidia.com/" + rename)
-                if rename
-                else name + ".shared"
-                if shared.get("renameByDefault")
-                else name
-            )
+        if resource["name"] == name:
+            replicas = int(resource["replicas"])
+            name += ".shared" if shared.get("renameByDefault") else ""
             break
     gpus = ["tegra#0"] if nvml.is_tegra(proc) else [f"gpu#{i}" for i in nvml.gpus(proc)]
     gpus = gpus[: proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]

@@ -12,7 +12,7 @@ from typing import Any
 from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.machine import gpu_tools, nvml
-from fleet_agent.programs.device_plugin import ConfigError, load_config
+from fleet_agent.programs.device_plugin import ConfigError, load_config, shared_resources
 from fleet_agent.programs.kept import Kept
 from fleet_agent.shell.tools import seconds
 
@@ -34,7 +34,7 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
     count = len(nvml.gpus(proc))
     family, major, minor = next((v for k, v in COMPUTE.items() if k in gpu.product), ("hopper", 9, 0))
     driver, cuda = (version + "..").split("."), gpu_tools.cuda_version(version).split(".")
-    shared = (config.get("sharing") or {}).get("timeSlicing") or (config.get("sharing") or {}).get("mps") or {}
+    method, shared = shared_resources(config)
     resource = next((r for r in shared.get("resources") or [] if r.get("name") == "nvidia.com/gpu"), None)
     suffix = "-SHARED" if resource and not shared.get("renameByDefault") else ""
     found = {
@@ -54,9 +54,7 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
         "gpu.compute.minor": str(minor),
         "gpu.replicas": str(resource.get("replicas", 1)) if resource else "1",
         "gpu.mode": "compute",
-        "gpu.sharing-strategy": ("mps" if (config.get("sharing") or {}).get("mps") else "time-slicing")
-        if resource
-        else "none",
+        "gpu.sharing-strategy": ("mps" if method == "mps" else "time-slicing") if resource else "none",
         "mig.capable": str(gpu.mig_capable).lower(),
         "mig.strategy": proc.option("mig-strategy", "MIG_STRATEGY", "none"),
         "mps.capable": "false",

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Configuration files of the simulated device plugin, as the real one reads them (k8s-device-plugin v0.20.0, api/config/v1)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
+    DEVICE_PLUGIN,
+    DRIVER,
+    PROOF,
+    TOOLKIT,
+    changed,
+    container,
+    log,
+    mount,
+)
+
+GPU = "nvidia.com/gpu"
+
+
+def started(world, node, config):
+    """The plugin's container, behind a driver, with this configuration file."""
+    world.store.data[("configmap", "ns", "plugin")] = {"config.yaml": json.dumps(config)}
+
+    def configure(spec):
+        spec["volumes"] = [*spec["volumes"], {"name": "config", "configMap": {"name": "plugin"}}]
+        spec["containers"][0]["volumeMounts"].append(mount("config", "/config"))
+        spec["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/config.yaml"})
+
+    for spec in (DRIVER, TOOLKIT, PROOF):
+        world.pod(node, spec)
+    return world.pod(node, changed(DEVICE_PLUGIN, configure)).main[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "offered", "warnings"),
+    [
+        ({"version": "v1"}, {GPU: 8}, []),
+        ({}, {GPU: 8}, []),
+        (
+            {"resources": {"gpus": [{"pattern": "*", "name": "big"}]}},
+            {GPU: 8},
+            ["Customizing the 'resources' field is not yet supported"],
+        ),
+        (
+            {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2, "rename": "example.com/half"}]}}},
+            {GPU: 16},
+            ["Setting the 'rename' field in sharing.timeSlicing.resources is not yet supported"],
+        ),
+        (
+            {
+                "sharing": {
+                    "timeSlicing": {
+                        "renameByDefault": True,
+                        "resources": [{"name": GPU, "replicas": 2, "rename": GPU + ".shared", "devices": 1}],
+                    }
+                }
+            },
+            {GPU + ".shared": 16},
+            ["Customizing the 'devices' field in sharing.timeSlicing.resources is not yet supported"],
+        ),
+        (
+            {
+                "sharing": {
+                    "timeSlicing": {"resources": [{"name": GPU, "replicas": 2}]},
+                    "mps": {"resources": [{"name": GPU, "replicas": 3}]},
+                }
+            },
+            {GPU: 24},
+            [],
+        ),
+    ],
+    ids=["plain", "without-version", "resources", "rename", "devices", "mps-before-time-slicing"],
+)
+def test_what_a_configuration_offers(world, config, offered, warnings):
+    node = world.node()
+    plugin = started(world, node, config)
+    world.until(lambda: node.devices.allocatable == offered)
+    output = log(plugin)
+    assert [line for line in output.splitlines() if "Ignoring..." in line] == [
+        line for line in output.splitlines() if any(warning in line for warning in warnings)
+    ]
+    assert all(warning in output for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"version": "v2"}, "unknown version: v2"),
+        ({"sharing": {"timeSlicing": {"resources": []}}}, "no resources specified"),
+        ({"sharing": {"mps": {}}}, "no resources specified"),
+        ({"sharing": {"timeSlicing": {"resources": [{"replicas": 2}]}}}, "no resource name specified"),
+        ({"sharing": {"timeSlicing": {"resources": [{"name": GPU}]}}}, "no replicas specified"),
+        (
+            {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 1}]}}},
+            "number of replicas must be >= 2",
+        ),
+    ],
+)
+def test_a_configuration_that_the_plugin_refuses(world, config, message):
+    node = world.node()
+    plugin = started(world, node, config)
+    world.until(lambda: plugin.restarts >= 1)
+    assert message in log(plugin)
+    assert node.devices.allocatable == {}
+
+
+def test_a_container_has_the_device_files_of_its_gpus_and_numbers_them_from_zero(world):
+    """NVML enumerates what the process can open; device files keep the minor numbers of the machine."""
+    node = world.node()
+    started(world, node, {"version": "v1"})
+    world.until(lambda: node.devices.allocatable == {GPU: 8})
+    script = "nvidia-smi -L; nvidia-smi --query-gpu=index,uuid --format=csv,noheader; ls /dev/nvidia*"
+    jobs = []
+    for count in (3, 2):
+        job = {
+            **container("c", "example.com/job:1", ["sh", "-c", script], privileged=False),
+            "resources": {"limits": {GPU: str(count)}},
+        }
+        jobs.append(world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [job]}))
+    world.until(lambda: all("terminated" in pod.main[0].state for pod in jobs))
+    _began, *second = [line.partition(" ")[2] for line in log(jobs[1].main[0]).splitlines()]
+    assert [line.partition(":")[0] for line in second[:2]] == ["GPU 0", "GPU 1"]
+    assert [line.partition(",")[0] for line in second[2:4]] == ["0", "1"]
+    assert second[4:] == [
+        "/dev/nvidia-uvm",
+        "/dev/nvidia-uvm-tools",
+        "/dev/nvidia3",
+        "/dev/nvidia4",
+        "/dev/nvidiactl",
+    ]
