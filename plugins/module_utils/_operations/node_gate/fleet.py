@@ -59,6 +59,8 @@ class Fleet:
         self.grown = 0.0
         #: How often each node became NotReady during this run.
         self.absences: collections.Counter[str] = collections.Counter()
+        #: time.time() of the last read of everything.
+        self.read_at = -math.inf
         self._pods: dict[str, dict[str, PodFacts]] = {}
         self._changed: set[str] = set()
         self._versions: dict[str, str] = {}
@@ -103,6 +105,7 @@ class Fleet:
         """Reads everything once, page by page. Raises ManyFaults if the declared pools overlap."""
         self.read_nodes(client)
         self.read_pods(client, self._namespaces)
+        self.read_at = time.time()
 
     def read_nodes(self, client: Client) -> None:
         """Reads the nodes only. Raises ManyFaults if the declared pools overlap."""

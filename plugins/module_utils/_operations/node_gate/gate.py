@@ -24,6 +24,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.snapshot import GateSnapshot
 
+#: Seconds for which a read of the whole fleet confirms verdicts.
+_RECENT = 10.0
+
 
 class Gate:
     """started: time.time(), as slices are processes of their own. softened: nodes whose taint was changed to PreferNoSchedule."""
@@ -60,9 +63,22 @@ class Gate:
         )
 
     def judge(self) -> None:
-        """Judges nodes with new facts, then applies the grace times."""
+        """Judges nodes with new facts, then applies the grace times. Raises ApiError if an overdue node cannot be read again."""
         self.judge_changed()
-        now = time.time()
+        if self._overdue():
+            self.confirm()
+            for name in self._overdue():
+                self._set(name, dataclasses.replace(self.verdicts[name], state=chain.FAILED))
+
+    def confirm(self) -> None:
+        """Reads the fleet again before nodes fail by time: a watch over a dead connection is silent, as one without changes is."""
+        if time.time() - self.fleet.read_at >= _RECENT:
+            self.fleet.read(self.client)
+            self.judge_changed()
+
+    def _overdue(self) -> list[str]:
+        """Waiting nodes whose grace time has passed."""
+        now, found = time.time(), []
         for name in sorted(self._waiting):
             verdict = self.verdicts[name]
             self._waited[self.fleet.pool_names[name]] = now
@@ -71,7 +87,8 @@ class Gate:
             elif self._ages.over(
                 name, verdict, now, functools.partial(self._began, verdict.since, now), self.fleet.grown
             ):
-                self._set(name, dataclasses.replace(verdict, state=chain.FAILED))
+                found.append(name)
+        return found
 
     def judge_changed(self) -> None:
         """Its cost depends on the changes, not on the size of the fleet, because it is called after every event."""

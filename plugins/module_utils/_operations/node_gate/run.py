@@ -61,6 +61,8 @@ def run(
             gate.judge()
             lines += gate.progress()
         if gate.left <= 0:
+            if gate.waiting():
+                gate.confirm()
             # They were not read while nodes were waiting.
             gate.rollouts.look_at_controllers()
     except ApiError as error:
