@@ -277,7 +277,7 @@ _SLOW_BOOT = {
     "boot balancers": SERVICES["load balancers"],
 }
 ISOLATED = ("tests/tools/isolated",)
-SOAK_LIVE = slow({**_SLOW_LIVE, "live interruptions": rest("tests/live", _SLOW_LIVE)}, "core-2.19", CONTROL_PLANE.name)
+SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)
 SOAK_NODE = (
     *slow({**_SLOW_NODE, "node stack": rest("tests/node", _SLOW_NODE)}, "core-2.19", NODE_PARTS.name, ISOLATED),
     Job("node bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), (NODE_PARTS.name,), limit=SOAK_LIMIT, sandbox=True),

@@ -62,9 +62,9 @@ def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType)
         (
             "tests/live/test_mutations.py",
             {"live mutations"},
-            {"live faults", "live parts", "live interruptions", "mypy"},
+            {"live faults", "live parts", "mypy"},
         ),
-        ("tests/live/test_new.py", {"live parts", "live interruptions"}, {"live runs", "live faults"}),
+        ("tests/live/test_new.py", {"live parts"}, {"live runs", "live faults"}),
         ("tests/live/test_drain.py", {"live parts", "real machines", "node runtimes"}, {"real node", "power"}),
         ("tests/node/test_gates.py", {"real node", "node stack"}, {"real machines"}),
         ("docs/gates.md", {"unit core-2.16"}, {"live parts", "ruff", "node stack"}),
@@ -218,6 +218,37 @@ def test_no_part_is_longer_than_an_hour_and_none_needs_another(load) -> None:
     jobs = load("jobs")
     prepared = {job.name for job in jobs.SUITES["soak"]} - {part.name for part in jobs.SOAK}
     assert all(part.limit <= 3600 and set(part.after) <= prepared for part in jobs.SOAK)
+
+
+def test_every_part_has_slow_tests_and_every_slow_test_a_part(load) -> None:
+    """pytest that selects none fails, after minutes of preparation."""
+    slow = [
+        path.relative_to(TOP)
+        for folder in ("live", "node", "boot")
+        for path in sorted((TOP / "tests" / folder).glob("test_*.py"))
+        if "mark.slow" in path.read_text(encoding="utf-8")
+    ]
+    assert len(slow) > 20
+    parts = {
+        part.name: [word for word in part.command if word.startswith(("tests/", "--ignore"))]
+        for part in load("jobs").SOAK
+    }
+    taken: dict[str, list[pathlib.Path]] = {}
+    for name, words in parts.items():
+        without = [word.partition("=")[2] for word in words if word.startswith("--ignore")]
+        taken[name] = [
+            path
+            for path in slow
+            if str(path) not in without
+            and any(
+                path.is_relative_to(word)
+                for word in words
+                if word.startswith(("tests/live", "tests/node", "tests/boot"))
+            )
+        ]
+    of_folders = {name for name in parts if name.startswith(("live", "node", "boot")) and name != "node bring-ups"}
+    assert {name for name in of_folders if not taken[name]} == set()
+    assert set().union(*taken.values()) == set(slow)
 
 
 def test_every_part_can_be_named_without_spaces(load) -> None:
