@@ -31,6 +31,7 @@ MakeSandbox = c.Callable[..., Sandbox]
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
+    "images": ["example.org/train:1"],
     "pools": [
         {
             "name": "training",

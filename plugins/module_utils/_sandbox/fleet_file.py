@@ -64,6 +64,8 @@ _POOL_FIELDS = frozenset(
 )
 _GPU_FIELDS = frozenset({"product", "count", "memory_mib", "ecc", "mig_capable", "mig"})
 _NODE_FIELDS = frozenset({"kernel", "os_image", "os_id", "os_version", "interconnect", "faults"})
+#: Of an image with its tag.
+_IMAGE = re.compile(r"([A-Za-z0-9.-]+(:\d+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _INTERCONNECT_DEFAULTS: dict[str, t.Any] = {"transport": "Socket", "bandwidth": 1.0}
 #: Operating systems (ID in /etc/os-release) by the prefix of the image's name.
 _SYSTEMS = (
@@ -118,13 +120,19 @@ class Parser:
         if not isinstance(data, dict):
             self.wrong("fleet", "is not a mapping with pools", "add a list `pools`")
             self.finish()
-        self._unknown(data, frozenset({"time_scale", "seed", "pools"}), "fleet")
+        self._unknown(data, frozenset({"time_scale", "seed", "images", "pools"}), "fleet")
         scale = data.get("time_scale", 0.1)
         if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not 0 < scale <= 100:
             self.wrong("fleet.time_scale", f"{scale!r} is not a number above 0 and up to 100")
         seed = data.get("seed", 1)
         if isinstance(seed, bool) or not isinstance(seed, int):
             self.wrong("fleet.seed", f"{seed!r} is not a whole number")
+        images = self._list(data.get("images"), "fleet.images") if data.get("images") is not None else []
+        for index, image in enumerate(images):
+            if not isinstance(image, str) or not _IMAGE.fullmatch(image):
+                self.wrong(
+                    f"fleet.images[{index}]", f"{image!r} is not the name of an image", "write registry/name:tag"
+                )
         nodes: Nodes = {}
         seen: set[str] = set()
         for index, pool in enumerate(self._list(data.get("pools"), "fleet.pools")):
@@ -139,7 +147,7 @@ class Parser:
         if len(nodes) > LARGEST_FLEET:
             self.wrong("fleet.pools", f"{len(nodes)} nodes exceed the limit of {LARGEST_FLEET}")
         self.finish()
-        return {"time_scale": scale, "seed": seed, "nodes": nodes}
+        return {"time_scale": scale, "seed": seed, "images": sorted(images), "nodes": nodes}
 
     def faults(self, data: t.Any, where: str) -> list[dict[str, t.Any]]:
         found = []

@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.supervisor import Run, Steps, Supervisor
 
-EMPTY_FLEET: dict[str, t.Any] = {"time_scale": 0.1, "seed": 1, "nodes": {}}
+EMPTY_FLEET: dict[str, t.Any] = {"time_scale": 0.1, "seed": 1, "images": [], "nodes": {}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ def fleet_changes(before: dict[str, t.Any], after: dict[str, t.Any]) -> list[str
         ("changed", altered),
     ]
     lines = [f"nodes {verb}: {_listed(names)}" for verb, names in groups if names]
-    moved = [key for key in ("time_scale", "seed") if before and before.get(key) != after[key]]
+    moved = [key for key in ("time_scale", "seed", "images") if before and before.get(key) != after[key]]
     return lines + [f"{key} is now {after[key]}" for key in moved]
 
 

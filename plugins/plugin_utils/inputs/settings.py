@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import kinds
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import kinds, resources
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import patches, values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
@@ -120,7 +120,9 @@ def _plugin_config(value: t.Any, where: str) -> list[Fault]:
     faults = values.choice("v1")(value["version"], f"{where}.version") if "version" in value else []
     if value.get("resources"):
         faults.append(
-            _ignored(value["resources"], f"{where}.resources", "remove it: whole GPUs are always named nvidia.com/gpu")
+            _ignored(
+                value["resources"], f"{where}.resources", f"remove it: whole GPUs are always named {resources.WHOLE}"
+            )
         )
     if not values.unset(value.get("sharing")):
         faults += _SHARING(value["sharing"], f"{where}.sharing")

@@ -45,6 +45,7 @@ class World:
         self.clock = Clock(scale, 1)
         self.pool = concurrent.futures.ThreadPoolExecutor(2)
         self.loop = Loop(self.clock, self.pool)
+        self.images = frozenset(("example.com/job:1", "example.com/app:2", "example.com/some/image:1"))
         self.store, self.faults, self.runtime_classes = Store(), Faults(), {"nvidia": "nvidia"}
         self.nodes: dict[str, Kubelet] = {}
         self.port, self.version, self.incarnation = 1, "v1.36.4", "test"

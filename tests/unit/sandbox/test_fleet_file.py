@@ -43,6 +43,7 @@ def test_a_pool_with_a_name_only_is_one_node_with_defaults() -> None:
     assert fleet == {
         "time_scale": 0.1,
         "seed": 1,
+        "images": [],
         "nodes": {
             "a-0": {
                 "pool": "a",
@@ -111,6 +112,7 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
     data = {
         "time_scale": 0,
         "speed": 3,
+        "images": ["registry.example.com/team/train:1", "without-tag", 7],
         "pools": [
             {"name": "Bad Name", "count": -1},
             {
@@ -127,6 +129,8 @@ def test_every_fault_is_told_at_once_with_pool_and_field() -> None:
     faults = faults_of(data)
     assert set(faults) >= {
         "fleet.time_scale",
+        "fleet.images[1]",
+        "fleet.images[2]",
         "fleet",
         "pool Bad Name.name",
         "pool Bad Name.count",

@@ -41,6 +41,7 @@ class Agent:
         self.statuses = writers.StatusWriter(self)
         self.events = writers.EventWriter(self)
         self.faults = Faults()
+        self.images: frozenset[str] = frozenset()
         self.nodes: dict[str, Kubelet] = {}
         self.pods: dict[str, str] = {}  # uid -> node
         self.runtime_classes: dict[str, str] = {}
@@ -102,7 +103,7 @@ class Agent:
         self.loop.later(0.3, self._look)
 
     def _take_fleet(self, fleet: Fleet) -> None:
-        self.clock.scale = fleet.time_scale
+        self.clock.scale, self.images = fleet.time_scale, fleet.images
         if not self.nodes:
             self.clock.reseed(fleet.seed)
         for name in [n for n in self.nodes if n not in fleet.nodes]:

@@ -21,7 +21,13 @@ from fleet_agent.machine import images
         ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "k8s-device-plugin", True),
         ("nvcr.io/nvidia/k8s-device-plugin:0.20.0", "k8s-device-plugin", False),
         ("nvcr.io/nvidia/k8s-device-plugin@sha256:" + "a" * 64, "k8s-device-plugin", True),
-        ("example.com/whatever:tag", "", True),
+        ("nvcr.io/nvidia/k8s/k8s-device-plugin:v0.20.0", "", False),
+        ("nvcr.io/nvidla/driver:580.178.04-ubuntu24.04", "", False),
+        ("docker.io/library/busybox:1.36", "busybox", True),
+        ("busybox:1.36", "busybox", True),
+        ("docker.io/somebody/busybox:1.36", "", False),
+        ("example.com/whatever:tag", "", False),
+        ("nvcr.io/nvidla/driver@sha256:" + "a" * 64, "", False),
     ],
 )
 def test_tags(reference, family, found):

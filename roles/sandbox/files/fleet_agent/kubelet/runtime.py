@@ -27,7 +27,7 @@ def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
     if fault is not None and fault.get("image", "") in ("", image.basename, image.reference, image.repository):
         yield Sleep(kubelet.clock.jitter(0.5))
         return images.unavailable(image)
-    if not images.exists(image):
+    if image.reference not in kubelet.agent.images and not images.exists(image):
         yield Sleep(kubelet.clock.jitter(0.5))
         return images.not_found(image)
     offered = images.architectures(image)

@@ -73,9 +73,12 @@ class NodeSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
+    """images: of users, beside those that the agent knows (data/images.yaml): what is in them is unknown, so that their programs just run."""
+
     time_scale: float
     seed: int
     nodes: dict[str, NodeSpec]
+    images: frozenset[str] = frozenset()
 
 
 def parse_node(name: str, entry: dict[str, Any]) -> NodeSpec:
@@ -127,6 +130,7 @@ def parse_fleet(text: str) -> Fleet:
         float(data.get("time_scale", 1.0)),
         int(data.get("seed", 1)),
         {name: parse_node(name, entry) for name, entry in (data.get("nodes") or {}).items()},
+        frozenset(data.get("images") or ()),
     )
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Images by repository basename under any mirror, and which tags exist; the data is in data/images.yaml."""
+"""Which images exist: exact repositories of public registries, their basenames under any mirror, and tags. The data is in data/images.yaml."""
 
 from __future__ import annotations
 
@@ -30,9 +30,13 @@ class Image:
 
     @property
     def family(self) -> str:
-        """The name of the known image, or an empty string."""
+        """The name of the known image, or an empty string. What a mirror calls an image is its administrator's choice, but for the last part."""
         known = tables()["families"].get(self.basename)
-        return self.basename if known is not None and f"/{self.repository}".endswith(known.get("path", "")) else ""
+        if known is None or not f"/{self.repository}".endswith(known.get("path", "")):
+            return ""
+        place = _place(self.repository)
+        public = place.partition("/")[0] in tables()["registries"]
+        return self.basename if not public or place in known["repositories"] else ""
 
     @property
     def image_id(self) -> str:
@@ -62,16 +66,21 @@ def parse(reference: str) -> Image | None:
     return Image(reference, match["repository"], tag, match["digest"] or "")
 
 
-def qualified(image: Image) -> str:
-    """The name that containerd resolves: docker.io and library/ filled in."""
-    first, _slash, rest = image.repository.partition("/")
+def _place(repository: str) -> str:
+    """With its registry: docker.io and library/ filled in."""
+    first, _slash, rest = repository.partition("/")
     if not rest:
-        name = "docker.io/library/" + first
-    elif "." not in first and ":" not in first and first != "localhost":
-        name = "docker.io/" + image.repository
-    else:
-        name = image.repository
-    return name + (f":{image.tag}" if image.tag else "") + (f"@{image.digest}" if image.digest else "")
+        return "docker.io/library/" + first
+    if "." not in first and ":" not in first and first != "localhost":
+        return "docker.io/" + repository
+    return repository
+
+
+def qualified(image: Image) -> str:
+    """The name that containerd resolves."""
+    return (
+        _place(image.repository) + (f":{image.tag}" if image.tag else "") + (f"@{image.digest}" if image.digest else "")
+    )
 
 
 def not_found(image: Image) -> str:
@@ -122,8 +131,10 @@ def driver_image(tag: str) -> DriverImage | None:
 
 @functools.lru_cache(maxsize=1024)
 def exists(image: Image) -> bool:
-    """Whether the registry has it. Any digest exists, and unknown repositories have every tag."""
-    if not image.family or not image.tag:
+    """Whether the registry has it. Any digest of a known repository exists."""
+    if not image.family:
+        return False
+    if not image.tag:
         return True
     if image.family == "driver":
         return driver_image(image.tag) is not None
