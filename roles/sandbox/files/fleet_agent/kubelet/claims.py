@@ -8,6 +8,7 @@ No simulated program registers a DRA driver, so a pod whose claim was allocated 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from fleet_agent.cluster.api import ApiError, Unreachable, node_identity
@@ -29,7 +30,8 @@ def unprepared(kubelet: Any, namespace: str, claims: tuple[str, ...]) -> Process
     for name in claims:
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         try:
-            claim = yield Call(lambda path=path: kubelet.api.request("GET", path, identity=node_identity(kubelet.name)))
+            ask = functools.partial(kubelet.api.request, "GET", path, identity=node_identity(kubelet.name))
+            claim = yield Call(ask)
         except (ApiError, Unreachable) as error:
             return f"prepare dynamic resources: fetch ResourceClaim {name}: {error}"
         results = ((claim.get("status") or {}).get("allocation") or {}).get("devices", {}).get("results") or []

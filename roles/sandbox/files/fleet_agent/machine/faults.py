@@ -8,8 +8,8 @@ To add one: a name in FAULTS, and a method that the simulated program calls.
 
 from __future__ import annotations
 
+from fleet_agent.machine import products
 from fleet_agent.machine.fleet import NodeSpec
-from fleet_agent.machine.hostfs import pci_device
 
 FAULTS = {
     "driver_load_failure": "modprobe of the NVIDIA module fails (parameter `message` replaces the kernel's message)",
@@ -36,20 +36,6 @@ GSP_FAILURE = (
     "NVRM: GPU 0000:18:00.0: rm_init_adapter failed, device minor number 0\n"
     "Could not load NVIDIA driver kernel modules"
 )
-# The same for a GPU that is newer than the driver: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (print_unsupported) and
-# kernel-open/nvidia/nv.c.
-UNSUPPORTED = (
-    "modprobe: ERROR: could not insert 'nvidia': No such device\n"
-    "NVRM: The NVIDIA GPU 0000:18:00.0 (PCI ID: 10de:{device})\n"
-    "NVRM: installed in this system is not supported by the\n"
-    "NVRM: NVIDIA {version} driver release.\n"
-    "NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
-    "NVRM: in this release's README, available on the operating system\n"
-    "NVRM: specific graphics driver download page at www.nvidia.com.\n"
-    "NVRM: The NVIDIA probe routine failed for {count} device(s).\n"
-    "NVRM: None of the NVIDIA devices were initialized.\n"
-    "Could not load NVIDIA driver kernel modules"
-)
 #: ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS (open-gpu-kernel-modules, src/common/sdk/nvidia/inc/nverror.h).
 OFF_THE_BUS = 79
 
@@ -58,12 +44,15 @@ class Faults:
     """Methods that programs call."""
 
     @staticmethod
-    def driver_load(spec: NodeSpec, version: str) -> str:
-        """version: that of the loaded driver."""
-        if spec.gpu is not None and spec.fault("gpu_unsupported") is not None:
-            return UNSUPPORTED.format(
-                device=pci_device(spec.gpu.product).removeprefix("0x"), version=version, count=spec.gpu.count
-            )
+    def driver_load(spec: NodeSpec, version: str, open_modules: bool) -> str:
+        """Why the modules of this driver do not load; empty if they do."""
+        if spec.gpu is not None:
+            product, count = spec.gpu.product, spec.gpu.count
+            if spec.fault("gpu_unsupported") is not None:
+                device = products.find(product).pci.removeprefix("0x")
+                return products.UNSUPPORTED.format(device=device, version=version, count=count)
+            if refused := products.fault(product, count, version, open_modules):
+                return refused
         fault = spec.fault("driver_load_failure")
         return "" if fault is None else fault.get("message") or GSP_FAILURE
 

@@ -11,21 +11,8 @@ import posixpath
 import uuid
 from collections.abc import Callable
 
+from fleet_agent.machine import products
 from fleet_agent.machine.fleet import NodeSpec
-
-# PCI device ids of the products that the fleets name (pci-ids of the PCI SIG's public list); other products get that of H100.
-PCI_DEVICES = {
-    "H100": "0x2330",
-    "H200": "0x2335",
-    "A100": "0x20b2",
-    "L40S": "0x26b9",
-    "L4": "0x27b8",
-    "T4": "0x1eb8",
-    "B200": "0x2901",
-    "V100": "0x1db1",
-    "A10": "0x2236",
-}
-
 
 RUNTIME_FILES = {
     "containerd": {
@@ -49,10 +36,6 @@ class Mount:
 
 def pci_address(index: int) -> str:
     return f"0000:{0x18 + index:02x}:00.0"
-
-
-def pci_device(product: str) -> str:
-    return next((value for key, value in PCI_DEVICES.items() if key in product), "0x2330")
 
 
 @functools.lru_cache(maxsize=256)
@@ -91,7 +74,7 @@ def base_files(
     if gpu and gpu[0].lower().startswith(("tegra", "orin", "jetson")):
         files["/etc/nv_tegra_release"] = "# R36 (release)\n"
     elif gpu:
-        device = pci_device(gpu[0])
+        device = products.find(gpu[0]).pci
         for index in range(gpu[1]):
             folder = f"/sys/bus/pci/devices/{pci_address(index)}"
             files.update(

@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from fleet_agent.loop import Park, Process, Sleep, Terminated
-from fleet_agent.machine import images
+from fleet_agent.machine import images, products
 from fleet_agent.machine.hostfs import DRIVER_FILES
 from fleet_agent.machine.view import is_bidirectional
 
@@ -130,7 +130,15 @@ def _load_fault(proc: Any, content: images.DriverImage) -> str:
         )
     if host.spec.gpu is None:
         return "modprobe: ERROR: could not insert 'nvidia': No such device\nNVRM: No NVIDIA GPU found."
-    return proc.kubelet.agent.faults.driver_load(host.spec, content.version)
+    return proc.kubelet.agent.faults.driver_load(host.spec, content.version, _kernel_type(proc) == "open")
+
+
+def _kernel_type(proc: Any) -> str:
+    """_resolve_kernel_type: "open" or "proprietary", "" for a value that the script does not know."""
+    value = proc.env.get("KERNEL_MODULE_TYPE") or "auto"
+    if value == "auto":
+        return "open" if products.recommended_open(proc.host.spec.gpu.product) else "proprietary"
+    return value if value in ("open", "proprietary") else ""
 
 
 def _init(proc: Any) -> Process:
@@ -166,6 +174,9 @@ def _init(proc: Any) -> Process:
         if fault:
             proc.say(fault)
             return 100 if fault.startswith("Reading") else 1
+        if host.spec.gpu is not None and not _kernel_type(proc):
+            proc.say(f"invalid value for the KERNEL_MODULE_TYPE variable: {proc.env['KERNEL_MODULE_TYPE']}")
+            return 1
         fault = yield from _load(proc, content)
         if fault:
             return 1

@@ -11,28 +11,16 @@ from typing import Any
 
 from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.machine import gpu_tools, nvml
+from fleet_agent.machine import gpu_tools, nvml, products
 from fleet_agent.programs.device_plugin import ConfigError, load_config, shared_resources
 from fleet_agent.programs.kept import Kept
 from fleet_agent.shell.tools import seconds
-
-COMPUTE = {
-    "H100": ("hopper", 9, 0),
-    "H200": ("hopper", 9, 0),
-    "A100": ("ampere", 8, 0),
-    "A10": ("ampere", 8, 6),
-    "L40S": ("ada-lovelace", 8, 9),
-    "L4": ("ada-lovelace", 8, 9),
-    "T4": ("turing", 7, 5),
-    "V100": ("volta", 7, 0),
-    "B200": ("blackwell", 10, 0),
-}
 
 
 def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
     gpu, version = proc.host.spec.gpu, proc.host.modules.get("nvidia", "")
     count = len(nvml.gpus(proc))
-    family, major, minor = next((v for k, v in COMPUTE.items() if k in gpu.product), ("hopper", 9, 0))
+    product = products.find(gpu.product)
     driver, cuda = (version + "..").split("."), gpu_tools.cuda_version(version).split(".")
     method, shared = shared_resources(config)
     resource = next((r for r in shared.get("resources") or [] if r.get("name") == "nvidia.com/gpu"), None)
@@ -48,10 +36,10 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
         "gpu.count": str(count),
         "gpu.product": gpu.product + suffix,
         "gpu.memory": str(gpu.memory_mib),
-        "gpu.family": family,
+        "gpu.family": product.family,
         "gpu.machine": "simulated",
-        "gpu.compute.major": str(major),
-        "gpu.compute.minor": str(minor),
+        "gpu.compute.major": str(product.compute[0]),
+        "gpu.compute.minor": str(product.compute[1]),
         "gpu.replicas": str(resource.get("replicas", 1)) if resource else "1",
         "gpu.mode": "compute",
         "gpu.sharing-strategy": ("mps" if method == "mps" else "time-slicing") if resource else "none",
