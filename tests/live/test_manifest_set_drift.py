@@ -169,7 +169,7 @@ def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_str
         {
             "op": "add",
             "path": "/spec/template/spec/containers/-",
-            "value": {"name": "sidecar", "image": "registry.example/s:1"},
+            "value": {"name": "sidecar", "image": "registry.k8s.io/pause:3.9"},
         }
     ]
     client.patch(
@@ -197,7 +197,7 @@ def test_replicas_are_left_to_an_autoscaler(sets: Sets, name: str) -> None:
     assert not report.changed
     assert report.reclaimed == []
     assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
-    asked[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
+    asked[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
     assert sets.apply(name, asked).changed
     assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
 

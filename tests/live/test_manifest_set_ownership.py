@@ -93,7 +93,7 @@ def test_an_adopted_object_that_could_not_live_without_our_fields_keeps_them(set
     deployments = client.resource("apps/v1", "Deployment")
     client.create(body, deployments, field_manager="kubectl-create")
     asked = deployment(f"{name}-d", SPACE, 1)
-    asked["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
+    asked["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
     refused = sets(name, [asked], adopt=True)
     assert refused.failure is not None
     assert "kubectl-create" in str(refused.failure)
@@ -101,7 +101,7 @@ def test_an_adopted_object_that_could_not_live_without_our_fields_keeps_them(set
     planned = sets.apply(name, None, state="absent", check=True)
     assert actions(planned) == actions(sets.remove(name))
     live = client.get(deployments, f"{name}-d", SPACE)
-    assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example/main:2"
+    assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.k8s.io/pause:3.9"
     assert "labels" not in live["metadata"]
     assert not any(entry["manager"].startswith("hwaccel.gpu/") for entry in live["metadata"]["managedFields"])
     client.delete(deployments, f"{name}-d", SPACE)

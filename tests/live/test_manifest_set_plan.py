@@ -122,7 +122,7 @@ def cluster_role_binding(name: str) -> Obj:
 
 
 def job(name: str) -> Obj:
-    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/main:1"}]}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -136,7 +136,7 @@ def another_role(body: Obj) -> None:
 
 
 def another_image(body: Obj) -> None:
-    body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/main:2"
+    body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
 
 
 @pytest.mark.parametrize(

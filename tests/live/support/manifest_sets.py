@@ -133,7 +133,7 @@ def workload(kind: str, name: str, namespace: str, **spec: t.Any) -> Obj:
     env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
     template = {
         "metadata": {"labels": {"app": name}},
-        "spec": {"containers": [{"name": "main", "image": "registry.example/main:1", "env": env}]},
+        "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10", "env": env}]},
     }
     return {
         "apiVersion": "apps/v1",

@@ -22,7 +22,6 @@ REPOSITORY = pathlib.Path(__file__).parents[3]
 #: Two GPU nodes and one without: enough for whatever looks at one node of a kind.
 SMALL_FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
-    "images": ["registry.example/main:1", "registry.example/s:1"],
     "pools": [
         {
             "name": "gpu",
