@@ -59,6 +59,7 @@ _POOL_FIELDS = frozenset(
         "os_id",
         "os_version",
         "interconnect",
+        "host_toolkit",
         *_POOL_DEFAULTS,
     }
 )
@@ -228,6 +229,9 @@ class Parser:
         base["interconnect"] = self._interconnect(
             pool.get("interconnect"), f"{where}.interconnect", _INTERCONNECT_DEFAULTS
         )
+        base["host_toolkit"] = pool.get("host_toolkit", False)
+        if not isinstance(base["host_toolkit"], bool):
+            self.wrong(f"{where}.host_toolkit", f"{base['host_toolkit']!r} is not true or false")
         base["labels"] = self._labels(pool.get("labels"), f"{where}.labels")
         base["taints"] = self._taints(pool.get("taints"), f"{where}.taints")
         base["faults"] = self.faults(pool.get("faults"), where)

@@ -56,6 +56,7 @@ def test_a_pool_with_a_name_only_is_one_node_with_defaults() -> None:
                 "gpu": None,
                 "interconnect": {"transport": "Socket", "bandwidth": 1.0},
                 "host_driver": "",
+                "host_toolkit": False,
                 "labels": {},
                 "taints": [],
                 "faults": [],

@@ -45,6 +45,7 @@ class NodeSpec:
     container_runtime: str = "containerd://2.0.0"
     gpu: Gpu | None = None
     host_driver: str = ""
+    host_toolkit: bool = False
     labels: tuple[tuple[str, str], ...] = ()
     taints: tuple[tuple[str, str, str], ...] = ()
     faults: tuple[tuple[tuple[str, str], ...], ...] = ()
@@ -108,6 +109,7 @@ def parse_node(name: str, entry: dict[str, Any]) -> NodeSpec:
         faults=faults,
         taints=tuple((str(t["key"]), str(t.get("value") or ""), str(t["effect"])) for t in entry.get("taints") or ()),
         gpu=_parse_gpu(gpu) if gpu else None,
+        host_toolkit=bool(entry.get("host_toolkit")),
         interconnect=Interconnect(**entry.get("interconnect") or {}),
         **fields,
     )

@@ -91,6 +91,12 @@ def base_files(
     return files
 
 
+#: Of the packages of the container toolkit, its runtime first.
+TOOLKIT_FILES = (
+    "/usr/bin/nvidia-container-runtime",
+    "/usr/bin/nvidia-ctk",
+    "/etc/nvidia-container-runtime/config.toml",
+)
 DRIVER_FILES = (
     "/usr/bin/nvidia-smi",
     "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
@@ -121,6 +127,11 @@ class Host:
             "runc": "",
         }  # runtime handler -> its binary on the machine, empty for the system's own
         self.default_handler = ""
+        if spec.host_toolkit:
+            # nvidia-ctk runtime configure --set-as-default, as an administrator runs it.
+            self.handlers["nvidia"] = TOOLKIT_FILES[0]
+            self.default_handler = "nvidia"
+            self.files.update(dict.fromkeys(TOOLKIT_FILES, ""))
         self.driver_owner = ""  # id of the driver container that holds the lock
         self.images: set[str] = set()
         self.mount_sequence = 0
