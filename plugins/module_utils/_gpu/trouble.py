@@ -29,6 +29,14 @@ _FINAL_PULL = re.compile(
     r"not found|manifest unknown|does not exist|unauthorized|denied|forbidden|no match for platform|x509|invalid reference|repository name",
     re.IGNORECASE,
 )
+#: Answers of a registry that tell what to do (docs.docker.com/docker-hub/usage/pulls; Go's crypto/x509).
+_NEXT_OF_PULL = (
+    (
+        re.compile(r"toomanyrequests|429 Too Many Requests"),
+        "the registry limits pulls: set hwaccel_image_pull_secrets, or a mirror in hwaccel_image_registry",
+    ),
+    (re.compile(r"x509:"), "let the node's container runtime trust the certificate authority of the registry"),
+)
 _PULL = ("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")
 _AT_ONCE = ("InvalidImageName", "ErrImageNeverPull")
 _CREATE = (
@@ -129,7 +137,8 @@ def of_container(container: ContainerFacts, pod: PodFacts, excused: int = 0) -> 
             return Trouble("failed", reason, f"{what}: {reason}{message}", "correct the image's name")
         if reason in _PULL:
             state = "failed" if _FINAL_PULL.search(container.message) else "stuck"
-            next_step = "check the image's name, the pull secret and that the node reaches the registry"
+            known = (step for pattern, step in _NEXT_OF_PULL if pattern.search(container.message))
+            next_step = next(known, "check the image's name, the pull secret and that the node reaches the registry")
             # During a back-off the kubelet puts its own message before the registry's.
             why = container.message.rpartition("ErrImagePull: ")[2] or reason
             return Trouble(state, "the image cannot be pulled", f"{what}: the image cannot be pulled: {why}", next_step)

@@ -551,3 +551,30 @@ def test_what_the_operators_validator_does_after_the_proof_holds_no_gate_up() ->
     unproven = s.validator(N, cuda=s.running(ready=False))
     unproven["spec"]["initContainers"].append({"name": "plugin-validation", "image": "x"})
     assert verdict("devices", s.node(N, allocatable=8), s.plugin(N), unproven).state == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "next_step"),
+    [
+        (
+            "429 Too Many Requests - Server message: toomanyrequests: You have reached your pull rate limit",
+            "waiting",
+            "limits pulls",
+        ),
+        (
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "failed",
+            "certificate authority",
+        ),
+        ("connection refused", "waiting", "the node reaches the registry"),
+    ],
+)
+def test_the_answer_of_a_registry_names_the_next_step(answer: str, state: str, next_step: str) -> None:
+    pull = (
+        f'Back-off pulling image "nvcr.io/nvidia/driver:580-x": ErrImagePull: rpc error: code = Unknown desc = {answer}'
+    )
+    found = verdict(
+        "driver", s.node(N), s.driver(N, s.waiting("ImagePullBackOff", pull), phase="Pending"), s.validator(N, BUSY)
+    )
+    assert (found.state, found.link) == (state, "driver")
+    assert next_step in found.next_step
