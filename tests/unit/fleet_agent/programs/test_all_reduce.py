@@ -5,22 +5,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pathlib
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import bandwidth
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import container, log
+from fleet_agent.programs import all_reduce
 
 IMAGE = "nvcr.io/nvidia/pytorch:26.08-py3"
 FAST = {"transport": "IB", "bandwidth": 46.5}
-PARTS = {"RANKS": "16", "DEVICES": "8", "NVIDIA_VISIBLE_DEVICES": "all"}
+PROGRAM = (pathlib.Path(__file__).parents[4] / "roles" / "gpu_validation" / "files" / "bandwidth.py").read_text(
+    encoding="utf-8"
+)
+PARTS = {"PATIENCE_SECONDS": "60", "RANKS": "16", "DEVICES": "8", "NVIDIA_VISIBLE_DEVICES": "all"}
 
 
 def run(world, name, interconnect, **values):
     node = world.node(name, interconnect=interconnect, host_driver="580.95.05")
     node.host.handlers["nvidia"] = ""
-    made = container("c", IMAGE, ["python3", "-c", "…"], **PARTS | values)
+    made = container("c", IMAGE, ["python3", "-c", PROGRAM], **PARTS | values)
     made["env"].append({"name": "POD_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
     made["securityContext"] = {}
     return world.pod(node, {"restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [made]})
@@ -57,10 +63,24 @@ def test_a_pod_with_other_gpus_than_it_was_told_ends_badly(world):
     assert "the pod sees 8 GPUs, 7 are expected" in text(pod) and pod.main[0].state["terminated"]["exitCode"] == 1
 
 
-def test_another_program_of_that_image_is_a_job(world):
+@pytest.mark.parametrize("command", [["python", "train.py"], ["python3", "-c", PROGRAM + "# changed"], ["python3"]])
+def test_a_program_that_is_not_run_leaves_an_error_that_says_so(world, command):
     node = world.node(host_driver="580.95.05")
     node.host.handlers["nvidia"] = ""
-    made = container("c", IMAGE, ["python", "train.py"], NVIDIA_VISIBLE_DEVICES="all") | {"securityContext": {}}
+    made = container("c", IMAGE, command, **PARTS, FIRST_RANK="0") | {"securityContext": {}}
     pod = world.pod(node, {"restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [made]})
-    world.until(lambda: node.host.computing)
-    assert list(node.host.computing.values()) == [list(range(8))] and "running" in pod.main[0].state
+    world.until(lambda: "terminated" in pod.main[0].state)
+    assert "is not run in a sandbox" in text(pod)
+    assert pod.main[0].state["terminated"]["exitCode"] == 1
+    assert node.host.computing == {}
+
+
+def test_a_variable_that_is_missing_is_an_error(world):
+    pod = run(world, "n0", FAST)
+    world.until(lambda: "terminated" in pod.main[0].state)
+    assert "KeyError: 'FIRST_RANK'" in text(pod)
+
+
+def test_the_program_of_the_role_is_the_one_that_is_known():
+    """What it prints here is written after what it prints in tests/unit/roles/test_bandwidth.py. Next, after a change: the digest."""
+    assert hashlib.sha256(PROGRAM.rstrip().encode()).hexdigest() == all_reduce.PROGRAM
