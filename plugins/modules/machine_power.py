@@ -24,7 +24,7 @@ author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   request:
-    description: The requested state of the machine, from the role's C(machine_boot_asked).
+    description: The requested state of the machine, from the role's C(machine_boot_request).
     type: dict
     required: true
   state:
@@ -105,7 +105,7 @@ seealso:
 EXAMPLES = r"""
 - name: Power on the machine
   hwaccel.gpu.machine_power:
-    request: "{{ machine_boot_asked }}"
+    request: "{{ machine_boot_request }}"
     nodes: "{{ machine_boot_nodes }}"
     bmc:
       password: "{{ machine_boot_bmc_password }}"

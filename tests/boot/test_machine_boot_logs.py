@@ -11,7 +11,7 @@ import shlex
 import typing as t
 
 import ansible_collections.hwaccel.gpu as collection
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, watch
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
@@ -80,7 +80,7 @@ class Boot:
             "mac": mac,
             **common,
         }
-        found = run.judged([{"stdout_lines": lines}], asked, "reported")
+        found = watch.judged([{"stdout_lines": lines}], request.read(asked), "reported", {}, {})
         return found["stage"], found["text"]
 
     def lease(self, mac: str) -> int:
@@ -101,7 +101,7 @@ def test_each_step_of_a_boot_is_seen_in_the_logs_of_real_services(rig: BootRig) 
     address = boot.client.address
     assert boot.verdict() == ("nothing", f"no DHCP request of {MAC} was logged")
     assert boot.lease(STRANGER) != 0
-    assert boot.verdict(STRANGER) == ("asked", "its DHCP request was not answered: no address available")
+    assert boot.verdict(STRANGER) == ("requested", "its DHCP request was not answered: no address available")
     assert boot.verdict()[0] == "nothing"
     assert boot.lease(MAC) == 0
     assert boot.verdict() == ("address", f"it has the address {address}, but has not downloaded its boot file")

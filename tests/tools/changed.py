@@ -82,7 +82,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/objects/*", (*STATIC, *SERVERS)),
     ("plugins/action/machine_*", (*STATIC, *HOSTS)),
     ("plugins/modules/machine_*", (*STATIC, *HOSTS)),
-    ("plugins/filter/machine_boot_*", (*STATIC, *HOSTS)),
+    ("plugins/filter/machine_boot.py", (*STATIC, *HOSTS)),
     ("plugins/filter/machine_*", (*STATIC, *HOSTS, *REAL)),
     ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
     ("plugins/module_utils/_manifest_set/*", (*STATIC, *SERVERS)),

@@ -263,7 +263,7 @@ def test_each_variable_that_may_hold_a_text_is_among_those_that_are_looked_at(ro
     looked |= {"media_url", "vm_disk_path", "hypervisor"} if role == "machine_boot" else set()
     assert sorted(texts - looked - set(ELSEWHERE[role])) == []
     variables = yaml.safe_load((TOP / "roles" / role / "vars" / "main.yml").read_text(encoding="utf-8"))
-    settings = variables["__machine_boot_asked" if role == "machine_boot" else f"__{role}_settings"]
+    settings = variables["__machine_boot_request" if role == "machine_boot" else f"__{role}_settings"]
     assert sorted(set(settings) - set(GIVEN[role]) - {"named", "logs", "shutdown"}) == []
 
 

@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 #: The stages of a boot, in their order.
 NOTHING, REQUESTED, ADDRESS, LOADER, KERNEL, IGNITION, REPORTED = STAGES = (
     "nothing",
-    "asked",
+    "requested",
     "address",
     "loader",
     "kernel",

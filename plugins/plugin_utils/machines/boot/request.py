@@ -42,7 +42,7 @@ class Bmc:
 class BootRequest:
     """The request for one machine. named: whether it was requested by name. logs: whether a boot server's logs can be read.
 
-    media: address of an image. shutdown: seconds for the shutdown of its operating system before its power is cut.
+    media: address of an image. shutdown: seconds for the shutdown of its operating system before its power is cut. nodes: names that its node may have.
     """
 
     machine: Machine
@@ -54,6 +54,7 @@ class BootRequest:
     http: bool = False
     media: str = ""
     shutdown: int = 0
+    nodes: tuple[str, ...] = ()
     bmc: Bmc = dataclasses.field(default_factory=Bmc)
     vm: Vm | None = None
 
@@ -85,8 +86,9 @@ def read(entry: c.Mapping[str, t.Any]) -> BootRequest:
     virtual_ = vm.read(machine, more["vm"]) if more["provider"] == LIBVIRT else None
     # ansible-core before 2.19 converts it to text.
     shutdown = int(more.get("shutdown", 0))
+    nodes = tuple(more.get("nodes") or [machine.name])
     return BootRequest(
-        machine, bmc=bmc, vm=virtual_, shutdown=shutdown, **{key: more[key] for key in keys if key in more}
+        machine, bmc=bmc, vm=virtual_, shutdown=shutdown, nodes=nodes, **{key: more[key] for key in keys if key in more}
     )
 
 

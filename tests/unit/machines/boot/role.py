@@ -54,7 +54,7 @@ MACHINE = {
 
 #: Of all hosts of a play by one task: copy starts two modules, and this would be for each machine.
 RESULTS = """{% set found = {} %}{% for host in ansible_play_hosts_all %}{% set _ = found.update({host: {
-'outcome': hostvars[host].machine_boot_outcome | default({}), 'asked': hostvars[host].machine_boot_asked}}) %}{% endfor %}{{ found | to_json }}"""
+'outcome': hostvars[host].machine_boot_outcome | default({}), 'asked': hostvars[host].machine_boot_request}}) %}{% endfor %}{{ found | to_json }}"""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import boot_log, run
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import boot_log, request, watch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 from ansible_collections.hwaccel.gpu.tests.unit.machines.boot.test_plan import GOOD
 
@@ -48,13 +48,13 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
     ("lines", "stage", "text"),
     [
         ([], "nothing", "no DHCP request of 52:54:00:77:00:21 was logged"),
-        (REQUEST, "asked", "were logged, but not answered"),
+        (REQUEST, "requested", "were logged, but not answered"),
         (
             [dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 no address available")],
-            "asked",
+            "requested",
             "its DHCP request was not answered: no address available",
         ),
-        ([dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 ignored")], "asked", "was not answered: ignored"),
+        ([dhcp("DHCPDISCOVER(eth0) 52:54:00:77:00:21 ignored")], "requested", "was not answered: ignored"),
         (OFFER, "address", "it has the address 10.77.0.1, but has not downloaded its boot file"),
         (
             [*OFFER, tftp("file /srv/tftp/shimx64.efi not found for 10.77.0.1")],
@@ -162,9 +162,9 @@ def test_who_starts_from_media_fetches_nothing_that_would_tell_more() -> None:
     assert boot_log.verdict(MACHINE, IGNITION, media=True).stage == "ignition"
 
 
-def judged(*read: dict[str, t.Any], awaited: str = "ignition", **changed: t.Any) -> dict[str, t.Any]:
+def judged(*read: dict[str, t.Any], awaited: str = "ignition", **changed: t.Any) -> watch.Verdict:
     entry = {**GOOD, "address": "10.77.0.1", **changed}
-    return run.judged(read, entry, awaited)
+    return watch.judged(read, request.read(entry), awaited, {}, {})
 
 
 def test_logs_of_several_boot_servers_are_one() -> None:
@@ -177,14 +177,14 @@ def test_logs_of_several_boot_servers_are_one() -> None:
 
 
 def test_a_node_that_was_seen_after_the_start_ends_the_watch() -> None:
-    found = run.judged([], GOOD, "reported", {"known": True, "names": ["worker-1.ocp.test"]})
+    found = watch.judged([], request.read(GOOD), "reported", {"known": True, "names": ["worker-1.ocp.test"]}, {})
     assert (found["stage"], found["text"], found["done"], found["ended"]) == (
         "reported",
         "its node has joined",
         True,
         True,
     )
-    assert run.judged([], GOOD, "reported", {"known": False, "names": []})["done"] is False
+    assert watch.judged([], request.read(GOOD), "reported", {"known": False, "names": []}, {})["done"] is False
 
 
 def test_what_is_loaded_depends_on_what_the_machine_starts_from() -> None:
