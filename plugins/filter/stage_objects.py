@@ -44,6 +44,8 @@ options:
     description:
       - The role's variables, by their names without the name of the role. Omitted ones have no effect.
       - In addition C(namespaces_before), names of Namespaces that an earlier stage of the run creates.
+      - For the role gpu_validation also C(pods), which validate nodes, by their names. Each has the values that replace those of the manifest of the pod,
+        C(image), C(command) or C(script), its last argument.
     type: dict
     required: true
   fleet:
@@ -87,9 +89,9 @@ _value:
     pools:
       description: For the role driver, the provider of each pool's driver, by the pool's name.
       type: dict
-    service_account:
-      description: For the role gpu_validation, the ServiceAccount of its pods, empty for the namespace's default.
-      type: str
+    pods:
+      description: For the role gpu_validation, the pods of its settings by their names, for O(hwaccel.gpu.node_validate#module:definition).
+      type: dict
     assumed:
       description: Predictions from declarations only.
       type: list

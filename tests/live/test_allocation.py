@@ -14,7 +14,6 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
@@ -158,7 +157,7 @@ def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) ->
     script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")[
         "__gpu_validation_all_gpus_script"
     ]
-    pod = gpu_validation_pod(stack.texts("gpu_validation"), {"script": script})
+    pod = stack.validation_pod(script=script)
     more = parse_pools([POOLS[0] | {"gpu": GPU | {"count": 9}}, POOLS[1]])
     outcome = allocation.run(
         allocation.Settings(pod, more, frozenset(NODES[1:]), options=RunOptions(AGENTS)), cluster.client, Clock()

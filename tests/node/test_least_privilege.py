@@ -14,7 +14,6 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
 from ansible_collections.hwaccel.gpu.tests.live.support import rights
 from ansible_collections.hwaccel.gpu.tests.live.support.life import AGENTS, CONTROLLERS, NAMESPACES
@@ -145,7 +144,7 @@ def test_every_pod_complies_and_an_agent_with_nothing_stricter(
 
 
 def test_the_pod_that_validates_has_no_more_rights_than_a_user(cluster: Cluster, spaces: dict[str, str]) -> None:
-    assert refusal(cluster, spaces[RESTRICTED], gpu_validation_pod(stack.texts("gpu_validation"), {})) == ""
+    assert refusal(cluster, spaces[RESTRICTED], stack.validation_pod()) == ""
 
 
 @pytest.mark.slow

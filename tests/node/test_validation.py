@@ -15,7 +15,6 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
@@ -47,7 +46,7 @@ def proven(cluster: Cluster, enabled: Enabled) -> c.Iterator[None]:
 
 def failure(cluster: Cluster) -> dict[str, t.Any]:
     """What a run of the module that fails says of the node, as data; on the screen it is the same."""
-    pod = gpu_validation_pod(stack.texts("gpu_validation"), {})
+    pod = stack.validation_pod()
     options = RunOptions(namespace=AGENTS, schedule_timeout=240.0)
     settings = validation.Settings(
         pod, parse_pools(POOLS), frozenset(cluster.others(REAL)), always=True, options=options

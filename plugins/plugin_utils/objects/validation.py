@@ -22,16 +22,18 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import F
 ACCOUNT = "gpu-validation"
 
 
-def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Manifest:
-    """The role's pod with its labels and the image from the configured source. Other settings replace values of the manifest."""
+def _pod(
+    manifests: c.Sequence[Manifest], name: str, changes: c.Mapping[str, t.Any], account: str, sources: Sources
+) -> Manifest:
+    """The role's pod under this name, with its labels and the image from the configured source. changes: image, command or script instead of the manifest's."""
     made = take(manifests, "Pod", "gpu-validation")
-    made["metadata"]["name"] = settings.get("name") or made["metadata"]["name"]
+    made["metadata"]["name"] = name
     container = made["spec"]["containers"][0]
-    container["image"] = settings.get("image") or container["image"]
-    container["command"] = settings.get("command") or container["command"]
-    container["args"] = [settings["script"]] if settings.get("script") else container["args"]
-    if settings.get("service_account"):
-        made["spec"]["serviceAccountName"] = settings["service_account"]
+    container["image"] = changes.get("image") or container["image"]
+    container["command"] = [str(word) for word in changes.get("command") or container["command"]]
+    container["args"] = [changes["script"]] if changes.get("script") else container["args"]
+    if account:
+        made["spec"]["serviceAccountName"] = account
     # The pod is wrapped as the template of a workload, in which labels and image sources are set.
     carrier = {
         "apiVersion": "batch/v1",
@@ -39,17 +41,18 @@ def pod(manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any]) -> Man
         "metadata": {"name": made["metadata"]["name"]},
         "spec": {"template": made},
     }
-    return dict(finish([carrier], Sources.of(settings), "gpu-validation")[0]["spec"]["template"])
+    return dict(finish([carrier], sources, "gpu-validation")[0]["spec"]["template"])
 
 
 def plan(
-    manifests: c.Iterable[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
+    manifests: c.Sequence[Manifest], settings: c.Mapping[str, t.Any], facts: c.Mapping[str, t.Any] | None
 ) -> dict[str, t.Any]:
-    """Objects of the set `gpu-validation`, and `service_account`: the name of its pods' account, "" for the namespace's default.
+    """Objects of the set `gpu-validation`, and `pods`: the pods in the settings by their names, for node_validate.
 
     OpenShift admits a pod that sets its user only if its ServiceAccount may use a matching SecurityContextConstraints. On other platforms
     a pod that does not use the API needs no account. With provider `existing` the account must exist.
     """
+    sources = Sources.of(settings)
     observed = text(((facts or {}).get("platform") or {}).get("distribution"))
     # Only the platform is checked here. A cluster that is too old is reported by the roles whose objects depend on its version.
     fleet = platforms.as_declared(Fleet((), (), bool(observed), distribution=observed or "kubernetes"), settings)
@@ -59,9 +62,12 @@ def plan(
     if needed and provider == "hwaccel":
         account = take(manifests, "ServiceAccount", ACCOUNT)
         bound = platforms.scc_rights(account["metadata"]["namespace"], ACCOUNT, platforms.NONROOT)
-        made.objects = finish([account, *bound], Sources.of(settings), "gpu-validation")
+        made.objects = finish([account, *bound], sources, "gpu-validation")
         made.notes.append(
             f"validation pods run as ServiceAccount {ACCOUNT}, which may use SecurityContextConstraints {platforms.NONROOT}"
         )
     made.faults += patched.faults(made.objects, settings, "gpu_validation_patches")
-    return made.as_dict(provider) | {"service_account": ACCOUNT if needed else ""}
+    pods = settings.get("pods") or {}
+    return made.as_dict(provider) | {
+        "pods": {name: _pod(manifests, name, pods[name] or {}, ACCOUNT if needed else "", sources) for name in pods}
+    }

@@ -15,6 +15,7 @@ import jinja2
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
+from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import parse_manifests
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -58,6 +59,14 @@ def texts(role: str, *, apart: bool = False, **more: t.Any) -> list[str]:
         if (path.name in APART.get(role, ())) == apart
     ]
     return [environment.from_string(path.read_text(encoding="utf-8")).render(defaults(role) | more) for path in files]
+
+
+def validation_pod(**more: t.Any) -> dict[str, t.Any]:
+    """The pod of gpu_validation. more: changes of it, and settings of the role."""
+    changes = {key: more.pop(key) for key in ("image", "command", "script") if key in more}
+    plan = stage_objects(texts("gpu_validation"), "gpu_validation", {**more, "pods": {"gpu-validation": changes}})
+    pod: dict[str, t.Any] = plan["pods"]["gpu-validation"]
+    return pod
 
 
 def manifests(role: str, **more: t.Any) -> list[dict[str, t.Any]]:

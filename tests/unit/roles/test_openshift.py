@@ -10,7 +10,6 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
 from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import TRAINING, run
 from ansible_collections.hwaccel.gpu.tests.unit.roles import scc, stack
@@ -43,18 +42,13 @@ def made() -> dict[str, list[Manifest]]:
 
 def validation(platform: dict[str, str]) -> list[Manifest]:
     texts = stack.texts("gpu_validation")
-    plan = stage_objects(texts, "gpu_validation", stack.settings("gpu_validation"), {"platform": platform})
-    pods = [
-        gpu_validation_pod(texts, {"service_account": plan["service_account"], "name": name, "image": image})
-        for name, image in (
-            ("gpu-validation", ""),
-            ("gpu-validation-bandwidth", stack.defaults("gpu_validation")["gpu_validation_bandwidth_image"]),
-        )
-    ]
+    bandwidth = {"image": stack.defaults("gpu_validation")["gpu_validation_bandwidth_image"]}
+    pods = {"gpu-validation": {}, "gpu-validation-bandwidth": bandwidth}
+    plan = stage_objects(texts, "gpu_validation", stack.settings("gpu_validation", pods=pods), {"platform": platform})
     namespace = stack.defaults("gpu_validation")["gpu_validation_namespace"]
     return plan["objects"] + [
         {"kind": "Job", "metadata": one["metadata"] | {"namespace": namespace}, "spec": {"template": one}}
-        for one in pods
+        for one in plan["pods"].values()
     ]
 
 
@@ -157,10 +151,10 @@ def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
     plan = stage_objects(
         stack.texts("gpu_validation"),
         "gpu_validation",
-        stack.settings("gpu_validation", provider="existing"),
+        stack.settings("gpu_validation", provider="existing", pods={"a": {}}),
         {"platform": OPENSHIFT},
     )
-    assert (plan["objects"], plan["service_account"]) == ([], "gpu-validation")
+    assert (plan["objects"], plan["pods"]["a"]["spec"]["serviceAccountName"]) == ([], "gpu-validation")
 
 
 @pytest.mark.parametrize(
@@ -189,7 +183,7 @@ def test_the_platform_is_what_the_cluster_says_and_without_one_what_is_declared(
 
 
 def test_the_validation_pod_under_the_account_of_its_namespace_is_refused_as_openshift_refuses_it() -> None:
-    spec = gpu_validation_pod(stack.texts("gpu_validation"), {})["spec"]
+    spec = stack.validation_pod()["spec"]
     assert "serviceAccountName" not in spec and scc.admitted_by(spec, ()) == ""
     assert scc.refusals(spec, scc.ALL["restricted-v2"]) == [
         "cuda: runAsUser 65534 is not in the range 1000000000 to 1000009999"

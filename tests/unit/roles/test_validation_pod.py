@@ -10,7 +10,7 @@ import typing as t
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.hwaccel.gpu.plugins.filter.gpu_validation_pod import gpu_validation_pod
+from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import allocations, bandwidth, proofs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads import rendezvous
@@ -22,7 +22,7 @@ MODES = "ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total
 
 
 def pod(**settings: t.Any) -> dict[str, t.Any]:
-    return gpu_validation_pod(stack.texts(ROLE), settings)
+    return stack.validation_pod(**settings)
 
 
 def test_it_passes_the_restricted_profile_and_talks_to_no_api() -> None:
@@ -57,13 +57,20 @@ def test_its_image_comes_from_where_images_come_from() -> None:
 
 def test_another_script_runs_in_a_pod_with_no_more_rights() -> None:
     made, usual = (
-        pod(name="other", image="nvcr.io/a/b:1", script="deviceQuery", image_registry="mirror.example.com"),
+        pod(image="nvcr.io/a/b:1", script="deviceQuery", image_registry="mirror.example.com"),
         pod(),
     )
-    assert made["metadata"]["name"] == "other"
     (container,), (plain,) = made["spec"].pop("containers"), usual["spec"].pop("containers")
     assert (container["image"], container["args"]) == ("mirror.example.com/a/b:1", ["deviceQuery"])
     assert made["spec"] == usual["spec"] and container["securityContext"] == plain["securityContext"]
+
+
+def test_each_pod_has_its_name_and_what_differs_from_the_manifest() -> None:
+    pods: dict[str, t.Any] = {"gpu-validation": None, "other": {"script": "deviceQuery"}}
+    found = stage_objects(stack.texts(ROLE), ROLE, {"pods": pods})["pods"]
+    assert [one["metadata"]["name"] for one in found.values()] == list(pods)
+    assert found["gpu-validation"] == pod()
+    assert found["other"]["spec"] == pod(script="deviceQuery")["spec"]
 
 
 def test_it_asks_for_the_columns_that_are_read() -> None:
@@ -104,5 +111,5 @@ def test_the_program_of_two_pods_runs_in_a_pod_with_no_more_rights() -> None:
 
 
 def test_a_role_without_the_pod_is_told() -> None:
-    with pytest.raises(AnsibleFilterError, match="gpu_validation_pod cannot read its input"):
-        gpu_validation_pod(["kind: Service\nmetadata: {name: x}\n"], {})
+    with pytest.raises(AnsibleFilterError, match="stage_objects cannot read its input"):
+        stage_objects(["kind: Service\nmetadata: {name: x}\n"], ROLE, {"pods": {"gpu-validation": {}}})
