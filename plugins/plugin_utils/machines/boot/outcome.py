@@ -47,13 +47,13 @@ def lines(power: _Data, planned: bool, check: bool) -> list[str]:
 
 
 def outcome(name: str, plan: _Data, power: _Data, verdict: _Data, error: object = None) -> Outcome:
-    """name: of the machine. plan: whose steps were taken. power: the last result of machine_power. verdict: empty if its boot was not observed.
+    """name: of the machine. plan: whose steps were taken; that of a teardown may have no started. power: the last result of machine_power.
 
-    error: message of the failed task, None if no task has failed.
+    verdict: empty if its boot was not observed. error: message of the failed task, None if no task has failed.
     """
     if error is not None:
         return {"failed": True, "text": _failure(name, str(error or "a task failed").strip())}
-    if plan["started"] and verdict and not verdict["done"]:
+    if plan.get("started") and verdict and not verdict["done"]:
         return {"failed": True, "text": f"machine {name}: {verdict['text']}. Next: {verdict['next_step']}"}
     reset = power["steps"] if power.get("state") == SETTLED else []
     steps = [step["text"] for step in (*plan["steps"], *reset)]

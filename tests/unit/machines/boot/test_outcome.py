@@ -70,6 +70,12 @@ def test_a_machine_that_was_started_and_has_not_reached_the_stage_has_failed() -
     assert outcome.outcome("worker-1", {**PLAN, "started": False}, {}, behind)["failed"] is False
 
 
+def test_the_outcome_of_a_teardown_is_its_plan() -> None:
+    kept = {"messages": ["it is not a virtual machine, and is not changed"], "steps": []}
+    text = "machine worker-1: it is not a virtual machine, and is not changed"
+    assert outcome.outcome("worker-1", kept, {}, {}) == {"failed": False, "text": text}
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [

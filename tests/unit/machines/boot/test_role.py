@@ -91,6 +91,8 @@ def before_clusters(members: dict[str, Cluster]) -> dict[str, Machine]:
     return {
         **{name: Machine(variables, entry="preflight") for name, variables in NODES.items()},
         "runs-a-node": Machine(runs, power="on"),
+        "kept": Machine(entry="teardown", power="on"),
+        "on-no-hypervisor": Machine({"hwaccel_power_provider": "libvirt"}, entry="teardown"),
         "joins": Machine(
             {**cycled, "machine_boot_boot": "disk", "machine_boot_connection": members["joins"].connection}, power="on"
         ),
@@ -177,6 +179,16 @@ def test_a_machine_that_runs_a_node_of_another_name_keeps_its_power(found: dict[
     outcome = found["runs-a-node"].outcome
     assert "it runs a node of cluster ocp" in outcome["text"]
     assert (outcome["failed"], found["runs-a-node"].told) == (True, [])
+
+
+def test_teardown_changes_no_machine_with_a_bmc_and_reports_why_it_cannot_remove_another(
+    found: dict[str, Boot],
+) -> None:
+    kept, other = found["kept"], found["on-no-hypervisor"]
+    text = "machine kept: it is not a virtual machine, and is not changed"
+    assert (kept.outcome, kept.told) == ({"failed": False, "text": text}, []), kept.output
+    assert other.outcome["failed"] is True, other.output
+    assert other.outcome["text"].startswith("machine on-no-hypervisor: "), other.outcome
 
 
 @pytest.mark.parametrize(("name", "told"), [("joins", []), ("stays-out", ["power cycle"])])
