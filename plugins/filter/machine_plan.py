@@ -19,6 +19,7 @@ version_added: 0.2.0
 short_description: Changes of a role on a machine
 description:
   - Computes the files and all other changes of a role on a machine, from its observed state and the role's settings.
+  - With O(state=absent), what teardown restores and removes, and its actions on services, from the role's record and the observed state.
   - It writes nothing. The result shows whether running services have loaded the files on disk.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -26,14 +27,19 @@ extends_documentation_fragment:
   - hwaccel.gpu.machine_look
 options:
   settings:
-    description: The role's variables, by their names without the name of the role.
+    description: The role's variables, by their names without the name of the role. With O(state=absent), roles other than C(node_runtime) need none.
     type: dict
-    required: true
+    default: {}
   found:
     description: >-
       For the role C(dns_pxe), results of other tasks. C(images), of M(ansible.builtin.stat) on the server; C(local), of the same
       on the controller; C(remote), of M(ansible.builtin.uri); C(probe), of C(probe.py).
     type: dict
+  state:
+    description: V(present) for the configured role, V(absent) for its teardown.
+    type: str
+    choices: [present, absent]
+    default: present
 """
 
 EXAMPLES = r"""
@@ -44,7 +50,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The plan. In addition to these keys it has those that the role's tasks read (see C(plan) of the role's package in C(plugin_utils/machines)).
+  description: >-
+    The plan. In addition to these keys it has those that the role's tasks read (see C(plan) and C(restored) of the role's package in
+    C(plugin_utils/machines)). With O(state=absent) it has C(packages), and of the others only those that it needs.
   type: dict
   contains:
     messages:
@@ -65,6 +73,10 @@ _value:
     record:
       description: The record by which teardown restores the previous state.
       type: str
+    packages:
+      description: With O(state=absent), packages that the role has installed.
+      type: list
+      elements: str
 """
 
 _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
@@ -72,17 +84,30 @@ _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "load_balancer": load_balancer.planned,
     "node_runtime": node_runtime.planned,
 }
+_RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "dns_pxe": dns_pxe.restored,
+    "load_balancer": load_balancer.restored,
+    "node_runtime": node_runtime.restored,
+}
 #: Collections with modules for firewalls and SELinux. Preflight names those that a machine needs and that are missing.
 _COLLECTIONS = ("ansible.posix", "community.general")
 
 
 def machine_plan(
-    printed: str, role: str, settings: dict[str, t.Any], found: dict[str, t.Any] | None = None
+    printed: str,
+    role: str,
+    settings: dict[str, t.Any] | None = None,
+    found: dict[str, t.Any] | None = None,
+    state: str = "present",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    compute, more = of_role("machine_plan", role, _PLANS), [] if found is None else [found]
-    settings = {**settings, "collections": installed(*_COLLECTIONS)}
-    return t.cast("dict[str, t.Any]", computed("machine_plan", lambda: compute(printed, settings, *more)))
+    given: dict[str, t.Any] = settings or {}
+    if state == "absent":
+        compute, more = of_role("machine_plan", role, _RESTORED), []
+    else:
+        compute, more = of_role("machine_plan", role, _PLANS), [] if found is None else [found]
+        given = {**given, "collections": installed(*_COLLECTIONS)}
+    return t.cast("dict[str, t.Any]", computed("machine_plan", lambda: compute(printed, given, *more)))
 
 
 class FilterModule:

@@ -20,17 +20,9 @@ description:
   - Reads the output of services' own checks of a configuration before it is loaded, and names the lines and variables concerned.
 author:
   - hwaccel.gpu contributors (@hwaccel)
-positional: _input, role
+extends_documentation_fragment:
+  - hwaccel.gpu.machine_look
 options:
-  _input:
-    description: The output of the tasks that observe the machine.
-    type: str
-    required: true
-  role:
-    description: The role whose tasks observed it.
-    type: str
-    required: true
-    choices: [dns_pxe, load_balancer, node_runtime]
   settings:
     description: The role's variables, by their names without the name of the role. Only the role C(node_runtime) needs them.
     type: dict

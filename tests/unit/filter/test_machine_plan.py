@@ -11,7 +11,6 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_plan import machine_plan
-from ansible_collections.hwaccel.gpu.plugins.filter.machine_restored import machine_restored
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machine_verdict
 
 
@@ -19,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machi
     ("call", "known"),
     [
         (lambda: machine_plan("", "chrony", {}), "dns_pxe, load_balancer, node_runtime"),
-        (lambda: machine_restored("", "chrony"), "dns_pxe, load_balancer, node_runtime"),
+        (lambda: machine_plan("", "chrony", state="absent"), "dns_pxe, load_balancer, node_runtime"),
         (lambda: machine_verdict("", "chrony", {}, {}), "dns_pxe, load_balancer, node_runtime"),
     ],
 )
@@ -30,7 +29,5 @@ def test_an_unknown_role_is_refused_with_those_that_are_known(call: t.Callable[[
 
 @pytest.mark.parametrize("role", ["dns_pxe", "load_balancer", "node_runtime"])
 def test_a_look_that_did_not_come_to_its_end_is_refused(role: str) -> None:
-    with pytest.raises(
-        AnsibleFilterError, match=r"machine_restored cannot read .*ended before its output was complete"
-    ):
-        machine_restored("fact kernel NS4xMA==\n", role)
+    with pytest.raises(AnsibleFilterError, match=r"machine_plan cannot read .*ended before its output was complete"):
+        machine_plan("fact kernel NS4xMA==\n", role, state="absent")
