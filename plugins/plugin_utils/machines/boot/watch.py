@@ -113,9 +113,9 @@ def following(watch: Watch, was_node: bool, joined: bool, verdict: _Data, now: f
     queried = watch.connected and not was_node
     done = joined or bool(verdict.get("done"))
     servers = list(verdict.get("sending") or watch.servers)
-    turns = TURNS if len(servers) > 1 else 1
+    turns, interval = TURNS if len(servers) > 1 else 1, max(watch.interval, 1)
     # At least two, as each waits for a change; but few if the cluster has to be queried in between.
-    tries = max(2, math.ceil((watch.deadline - now) / max(watch.interval, 1)))
+    tries = max(2, math.ceil((watch.deadline - now) / interval))
     if queried and watch.wait_for == boot_log.REPORTED:
         tries = min(tries, SLICE)
     return {
@@ -124,7 +124,7 @@ def following(watch: Watch, was_node: bool, joined: bool, verdict: _Data, now: f
         "read": not done and (not verdict or now < watch.deadline),
         "settled": done or now >= watch.deadline,
         "reads": {
-            "what": watch.interval,
+            "what": interval,
             "awaited": _awaited(watch.wait_for, str(verdict.get("stage", boot_log.NOTHING))),
             "servers": servers * turns,
             "tries": math.ceil(tries / (turns * max(len(servers), 1))),

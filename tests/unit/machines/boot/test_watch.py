@@ -123,7 +123,8 @@ def test_tries_fill_the_time_that_is_left_and_are_two_at_least(after: float, tri
 
 
 def test_an_interval_of_zero_is_read_as_one() -> None:
-    assert following(dataclasses.replace(ONE, interval=0), KERNEL)["reads"]["tries"] == 100
+    reads = following(dataclasses.replace(ONE, interval=0), KERNEL)["reads"]
+    assert (reads["what"], reads["tries"]) == (1, 100)
 
 
 def test_the_cluster_is_queried_between_few_reads_until_the_node_has_joined() -> None:
