@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the live tests: real control planes with simulated fleets.
 
-make_sandbox(fleet, name=, start=)  a sandbox more; killed and deleted when the tests of the file end, or by its close()
-sandbox                             one small sandbox (2 GPU nodes, 1 without) that all tests of the session share
-sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set of the test's own
-life                                one cluster from before site to after teardown, with what happens to nodes in between
+make_sandbox(fleet, name=, start=)  another sandbox; killed and deleted when the tests of the file end, or by its close()
+sandbox                             one small sandbox (2 GPU nodes, 1 without GPUs) that all tests of the session share
+client                              a client of the file's sandbox
+sets, name                          calls of manifest_set against it, in the namespace that the file calls SPACE, and a set for one test
+lifecycle                           one cluster from before site to after teardown, with disturbances of its nodes in between
 
-Files whose tests share a cluster of the session run first, and it ends after the last of them: one that nobody asks anything takes a twelfth of a core.
+Files whose tests share a cluster of the session run first, and it ends after the last of them, because an idle sandbox uses a twelfth of a core.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import uuid
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import components
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
-from ansible_collections.hwaccel.gpu.tests.live.support.life import Life, lived
+from ansible_collections.hwaccel.gpu.tests.live.support.life import Lifecycle, run_lifecycle
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Sets, config_map
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox, Sandboxes, find_programs
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled
@@ -36,9 +38,9 @@ def pytest_sessionstart() -> None:
     interrupted_by_sigterm()
 
 
-#: Fixtures of the session that are clusters, in the order in which they are used.
-SHARED = ("life", "sandbox")
-#: What is to be closed, by its fixture.
+#: Session fixtures that are clusters, in the order of their use.
+SHARED = ("lifecycle", "sandbox")
+#: Sandboxes that are to be closed, by their fixture.
 _RUNNING: dict[str, Sandboxes] = {}
 
 
@@ -53,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The next file begins, and the cluster of this one is not among those that it shares."""
+    """Closes clusters of the session that no later test uses, at the end of a file."""
     if nextitem and nextitem.path != item.path:
         needed = {
             name
@@ -71,20 +73,20 @@ def programs() -> components.Components:
 
 @pytest.fixture(scope="session")
 def shared(programs: components.Components) -> c.Iterator[c.Callable[[str], Sandboxes]]:
-    """Sandboxes of a fixture of the session, which end with the last file that uses it."""
+    """Sandboxes of a session fixture, which are closed after the last file that uses it."""
 
-    def made(fixture: str) -> Sandboxes:
+    def create(fixture: str) -> Sandboxes:
         _RUNNING[fixture] = Sandboxes(programs)
         return _RUNNING[fixture]
 
-    yield made
+    yield create
     while _RUNNING:
         _RUNNING.popitem()[1].close()
 
 
 @pytest.fixture(scope="module")
 def make_sandbox(programs: components.Components) -> c.Iterator[MakeSandbox]:
-    """Not of the session: ten control planes that nobody asks anything any more cost a core."""
+    """These sandboxes end with the file, because ten idle control planes use a whole core."""
     with contextlib.closing(Sandboxes(programs)) as sandboxes:
         yield sandboxes.make
 
@@ -94,27 +96,33 @@ def sandbox(shared: c.Callable[[str], Sandboxes]) -> Sandbox:
     return shared("sandbox").make()
 
 
+@pytest.fixture
+def client(sandbox: Sandbox) -> Client:
+    """A file with a fixture `sandbox` of its own gets a client of that one."""
+    return connect({"kubeconfig": sandbox.kubeconfig})
+
+
 @pytest.fixture(scope="module")
 def sets(sandbox: Sandbox, request: pytest.FixtureRequest) -> c.Iterator[Sets]:
-    """An anchor set keeps the namespace of the records alive, so that removing the others does not take its time."""
-    found, space = Sets(sandbox.kubeconfig), request.module.SPACE
-    client = found.client()
+    """The set `anchor` keeps the namespace of the records, whose deletion would slow down the removal of the other sets."""
+    made, space = Sets(sandbox.kubeconfig), request.module.SPACE
+    client = made.client()
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, NAMESPACE)
     await_filled(client, space)
-    found.apply("anchor", config_map("anchor", space))
-    yield found
-    found.remove("anchor")
+    made.apply("anchor", config_map("anchor", space))
+    yield made
+    made.remove("anchor")
     client.delete(NAMESPACE, space)
 
 
 @pytest.fixture
 def name(sets: Sets) -> c.Iterator[str]:
-    """A set of the test's own, removed afterwards."""
-    made = f"t-{uuid.uuid4().hex[:8]}"
-    yield made
-    sets.remove(made)
+    """Name of a set that is removed after the test."""
+    unique = f"t-{uuid.uuid4().hex[:8]}"
+    yield unique
+    sets.remove(unique)
 
 
 @pytest.fixture(scope="session")
-def life(shared: c.Callable[[str], Sandboxes]) -> Life:
-    return lived(shared("life").make)
+def lifecycle(shared: c.Callable[[str], Sandboxes]) -> Lifecycle:
+    return run_lifecycle(shared("lifecycle").make)

@@ -1,13 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet agent on a real control plane: another deployer's feature discovery and GPU stack, rights, kills, reboots, a lost API server."""
+"""The fleet agent on a real control plane: an existing feature discovery and RESOURCE stack, rights, killed processes, reboots, a lost API server."""
 
 from __future__ import annotations
 
-import collections.abc as c
-import json
-import time
 import typing as t
 
 import pytest
@@ -16,11 +13,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU, Cluster, until
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 Obj = dict[str, t.Any]
 NFD = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
 NAMESPACE = "node-feature-discovery"
-GPU = "nvidia.com/gpu"
+RESOURCE = "nvidia.com/gpu"
 PCI = "feature.node.kubernetes.io/pci-10de.present"
 FLEET: Obj = {
     "time_scale": 0.02,
@@ -29,7 +28,7 @@ FLEET: Obj = {
             "name": "gpu",
             "count": 3,
             "kernel": stack.KERNEL,
-            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+            "gpu": GPU,
         },
         {"name": "cpu", "count": 1},
     ],
@@ -37,32 +36,25 @@ FLEET: Obj = {
 
 
 @pytest.fixture(scope="module")
-def sandbox(make_sandbox: t.Any) -> t.Any:
-    made = make_sandbox(FLEET)
-    client = connect({"kubeconfig": made.kubeconfig})
-    deploy(client, *feature_discovery())
-    wait("GPU nodes are labeled", lambda: len([n for n in nodes(client) if PCI in n["metadata"]["labels"]]) == 3)
-    stack.deploy_all(client)
-    return made
+def sandbox(make_sandbox: t.Any) -> Sandbox:
+    cluster = Cluster(make_sandbox(FLEET))
+    deploy(cluster.client, *feature_discovery())
+    until(lambda: len(labeled(cluster, PCI)) == 3, "the RESOURCE nodes to be labeled")
+    stack.deploy_all(cluster.client)
+    return cluster.sandbox
 
 
 @pytest.fixture
-def client(sandbox: t.Any) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
-
-
-def wait(what: str, condition: c.Callable[[], t.Any], seconds: float = 240.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"did not happen in time: {what}"
-        time.sleep(0.2)
+def cluster(sandbox: Sandbox) -> Cluster:
+    return Cluster(sandbox)
 
 
 def deploy(client: Client, *objects: Obj) -> None:
     for obj in objects:
         client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="another-deployer", force=True)
         if obj["kind"] == "CustomResourceDefinition":
-            wait("the kind is served", lambda obj=obj: _served(client, obj["spec"]["names"]["kind"]))
+            kind = obj["spec"]["names"]["kind"]
+            until(lambda kind=kind: _served(client, kind), f"the kind {kind} to be served")
 
 
 def _served(client: Client, kind: str) -> bool:
@@ -70,17 +62,18 @@ def _served(client: Client, kind: str) -> bool:
     return any(resource.kind == kind for resource in client.all_resources())
 
 
-def nodes(client: Client) -> list[Obj]:
-    return list(client.list(client.resource("v1", "Node")).items)
+def labeled(cluster: Cluster, label: str, value: str | None = None) -> list[str]:
+    """Nodes with a label, of any value unless one is given."""
+    found = {name: (node["metadata"].get("labels") or {}).get(label) for name, node in cluster.nodes().items()}
+    return [name for name, present in found.items() if present is not None and value in (None, present)]
 
 
-def allocatable(client: Client, name: str) -> int:
-    return int(stack.node(client, name)["status"]["allocatable"].get(GPU, 0))
-
-
-def pods(client: Client, namespace: str, app: str, node: str = "") -> list[Obj]:
-    found = client.list(client.resource("v1", "Pod"), namespace, label_selector=f"app={app}").items
-    return [pod for pod in found if not node or pod["spec"].get("nodeName") == node]
+def await_gpus(cluster: Cluster, *nodes: str) -> None:
+    """GPUs are allocatable on all of these nodes."""
+    until(
+        lambda: all(int(cluster.node(node)["status"]["allocatable"].get(RESOURCE, 0)) == 8 for node in nodes),
+        f"8 allocatable GPUs on {', '.join(nodes)}",
+    )
 
 
 def definition(kind: str, plural: str, scope: str) -> Obj:
@@ -184,33 +177,32 @@ def feature_discovery() -> list[Obj]:
     ]
 
 
-def test_feature_discovery_labels_nodes(client: Client) -> None:
-    for node in nodes(client):
+def test_feature_discovery_labels_nodes(cluster: Cluster) -> None:
+    for name, node in cluster.nodes().items():
         labels = node["metadata"]["labels"]
-        if not node["metadata"]["name"].startswith("cpu"):
+        if not name.startswith("cpu"):
             assert labels["feature.node.kubernetes.io/kernel-version.full"] == stack.KERNEL
             assert PCI in labels
 
 
-def test_rule_labels_and_its_end_takes_the_label_away(client: Client) -> None:
+def test_a_rule_adds_a_label_and_its_deletion_removes_the_label(cluster: Cluster) -> None:
     match = [{"feature": "pci.device", "matchExpressions": {"vendor": {"op": "In", "value": ["10de"]}}}]
+    label = "example.com/accelerated"
     rule = {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
         "kind": "NodeFeatureRule",
         "metadata": {"name": "vendor"},
-        "spec": {"rules": [{"name": "r", "labels": {"example.com/accelerated": "yes"}, "matchFeatures": match}]},
+        "spec": {"rules": [{"name": "r", "labels": {label: "yes"}, "matchFeatures": match}]},
     }
-    deploy(client, rule)
-    wait(
-        "rule labels",
-        lambda: len([n for n in nodes(client) if n["metadata"]["labels"].get("example.com/accelerated") == "yes"]) == 3,
-    )
-    client.delete(client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"), "vendor")
-    wait("labels gone", lambda: not [n for n in nodes(client) if "example.com/accelerated" in n["metadata"]["labels"]])
+    deploy(cluster.client, rule)
+    until(lambda: len(labeled(cluster, label, "yes")) == 3, "the label of the rule on the RESOURCE nodes")
+    cluster.client.delete(cluster.client.resource("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"), "vendor")
+    until(lambda: not labeled(cluster, label), "the label to be removed")
 
 
-def test_stack_of_another_deployer_offers_gpus_and_a_pod_computes(client: Client) -> None:
-    wait("GPUs allocatable", lambda: all(allocatable(client, f"gpu-{n}") == 8 for n in range(3)))
+def test_an_existing_stack_offers_gpus_and_a_pod_computes(cluster: Cluster) -> None:
+    client = cluster.client
+    await_gpus(cluster, "gpu-0", "gpu-1", "gpu-2")
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -224,7 +216,7 @@ def test_stack_of_another_deployer_offers_gpus_and_a_pod_computes(client: Client
                         {
                             "name": "c",
                             "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
-                            "resources": {"limits": {GPU: "8"}},
+                            "resources": {"limits": {RESOURCE: "8"}},
                         }
                     ],
                 }
@@ -232,11 +224,11 @@ def test_stack_of_another_deployer_offers_gpus_and_a_pod_computes(client: Client
         },
     }
     deploy(client, job)
-    wait(
-        "the job",
+    until(
         lambda: (
             client.get(client.resource("batch/v1", "Job"), "sample", "default").get("status", {}).get("succeeded") == 1
         ),
+        "the job to succeed",
     )
     pod = client.list(client.resource("v1", "Pod"), "default", label_selector="job-name=sample").items[0]
     log = client.logs("default", pod["metadata"]["name"], "c")
@@ -244,7 +236,7 @@ def test_stack_of_another_deployer_offers_gpus_and_a_pod_computes(client: Client
     assert "Test PASSED" in log
 
 
-def test_every_component_writes_as_itself(sandbox: t.Any, client: Client) -> None:
+def test_every_component_writes_under_its_own_identity(sandbox: Sandbox) -> None:
     users: dict[str, set[str]] = {}
     log = AuditLog(sandbox.audit_log)
     log.offset = 0
@@ -258,44 +250,46 @@ def test_every_component_writes_as_itself(sandbox: t.Any, client: Client) -> Non
     assert users[f"system:serviceaccount:{NAMESPACE}:nfd-master"] <= {"nodes/", "nodes/status"}
 
 
-def test_killed_driver_is_seen_and_comes_back_when_clients_leave(sandbox: t.Any, client: Client) -> None:
-    wait("GPUs allocatable", lambda: allocatable(client, "gpu-1") == 8)
-    with open(sandbox.state_dir / "control.jsonl", "a", encoding="utf-8") as stream:
-        stream.write(json.dumps({"kill": {"node": "gpu-1", "container": "nvidia-driver-ctr", "signal": "KILL"}}) + "\n")
-    driver = "nvidia-driver-daemonset"
+def test_a_killed_driver_restarts_after_its_clients_have_left(cluster: Cluster) -> None:
+    await_gpus(cluster, "gpu-1")
+    cluster.sandbox.kill_container("gpu-1", "nvidia-driver-ctr")
+
+    def driver() -> Obj:
+        return cluster.pods("nvidia-driver-daemonset", node="gpu-1", namespace=stack.NAMESPACE).items[0]
 
     def status() -> Obj:
-        return dict(pods(client, stack.NAMESPACE, driver, "gpu-1")[0]["status"]["containerStatuses"][0])
+        return dict(driver()["status"]["containerStatuses"][0])
 
-    wait("restarts", lambda: status()["restartCount"] >= 2 and not status()["ready"])
-    name = pods(client, stack.NAMESPACE, driver, "gpu-1")[0]["metadata"]["name"]
-    assert "driver is in use" in client.logs(stack.NAMESPACE, name, "nvidia-driver-ctr", previous=True)
-    stack.delete_daemon_set(client, "nvidia-device-plugin-daemonset")
-    wait("driver ready", lambda: status()["ready"])
-    stack.deploy(client, stack.plugin())
-    wait("GPUs back", lambda: allocatable(client, "gpu-1") == 8)
+    until(lambda: status()["restartCount"] >= 2 and not status()["ready"], "restarts of the driver")
+    log = cluster.client.logs(stack.NAMESPACE, driver()["metadata"]["name"], "nvidia-driver-ctr", previous=True)
+    assert "driver is in use" in log
+    stack.delete_daemon_set(cluster.client, "nvidia-device-plugin-daemonset")
+    until(lambda: status()["ready"], "the driver to be ready")
+    stack.deploy(cluster.client, stack.plugin())
+    await_gpus(cluster, "gpu-1")
 
 
-def test_reboot_into_another_boot_closes_the_gates_and_opens_them_again(sandbox: t.Any, client: Client) -> None:
-    wait("GPUs allocatable", lambda: allocatable(client, "gpu-2") == 8)
-    before = stack.node(client, "gpu-2")["status"]["nodeInfo"]["bootID"]
-    validator = pods(client, stack.NAMESPACE, "nvidia-operator-validator", "gpu-2")[0]["metadata"]["name"]
-    sandbox.reboot("gpu-2")
-    wait("another boot id", lambda: stack.node(client, "gpu-2")["status"]["nodeInfo"]["bootID"] != before)
-    wait("GPUs back", lambda: allocatable(client, "gpu-2") == 8)
+def test_a_reboot_closes_the_gates_and_they_open_again(cluster: Cluster) -> None:
+    def boot_id() -> str:
+        return str(cluster.node("gpu-2")["status"]["nodeInfo"]["bootID"])
+
+    await_gpus(cluster, "gpu-2")
+    before = boot_id()
+    (validator,) = cluster.pods("nvidia-operator-validator", node="gpu-2", namespace=stack.NAMESPACE).items
+    cluster.sandbox.reboot("gpu-2")
+    until(lambda: boot_id() != before, "another boot ID")
+    await_gpus(cluster, "gpu-2")
 
     def restarts() -> list[int]:
-        return [
-            one["restartCount"]
-            for one in client.get(client.resource("v1", "Pod"), validator, stack.NAMESPACE)["status"][
-                "initContainerStatuses"
-            ]
-        ]
+        pods = cluster.client.resource("v1", "Pod")
+        pod = cluster.client.get(pods, validator["metadata"]["name"], stack.NAMESPACE)
+        return [one["restartCount"] for one in pod["status"]["initContainerStatuses"]]
 
-    wait("every step has been told to have run anew", lambda: min(restarts()) >= 1)
+    until(lambda: min(restarts()) >= 1, "every init container to be reported as restarted")
 
 
-def test_missing_right_stops_the_master_and_its_log_names_it(sandbox: t.Any, client: Client) -> None:
+def test_a_missing_right_stops_the_master_and_its_log_reports_it(sandbox: Sandbox, cluster: Cluster) -> None:
+    client = cluster.client
     deploy(
         client,
         *rights(
@@ -310,7 +304,7 @@ def test_missing_right_stops_the_master_and_its_log_names_it(sandbox: t.Any, cli
             ],
         ),
     )
-    # The API server hears of roles by a watch of its own.
+    # The authorizer of the API server observes changed roles by a watch, that is, a moment later.
     master = connect(
         {"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"system:serviceaccount:{NAMESPACE}:nfd-master"}
     )
@@ -325,14 +319,17 @@ def test_missing_right_stops_the_master_and_its_log_names_it(sandbox: t.Any, cli
             "spec": {"rules": [{"name": "r", "labels": {"example.com/later": "yes"}, "matchFeatures": match}]},
         },
     )
-    name = pods(client, NAMESPACE, "nfd-master")[0]["metadata"]["name"]
-    wait("the refusal", lambda: 'cannot patch resource "nodes"' in client.logs(NAMESPACE, name, "nfd-master"))
-    assert not [n for n in nodes(client) if "example.com/later" in n["metadata"]["labels"]]
+    name = cluster.pods("nfd-master", namespace=NAMESPACE).items[0]["metadata"]["name"]
+    until(
+        lambda: 'cannot patch resource "nodes"' in client.logs(NAMESPACE, name, "nfd-master"),
+        "nfd-master to log the refused request",
+    )
+    assert not labeled(cluster, "example.com/later")
     deploy(client, *feature_discovery())
-    wait("labels", lambda: len([n for n in nodes(client) if "example.com/later" in n["metadata"]["labels"]]) == 4)
+    until(lambda: len(labeled(cluster, "example.com/later")) == 4, "the label on all nodes")
 
 
-def test_lost_api_server_does_not_stop_the_fleet(sandbox: t.Any) -> None:
+def test_the_fleet_keeps_running_after_the_loss_of_the_api_server(sandbox: Sandbox) -> None:
     sandbox.kill("kube-apiserver")
     sandbox.start()
     client = connect({"kubeconfig": sandbox.kubeconfig})
@@ -345,7 +342,7 @@ def test_lost_api_server_does_not_stop_the_fleet(sandbox: t.Any) -> None:
             "spec": {"containers": [{"name": "c", "image": "registry.k8s.io/pause:3.10"}]},
         },
     )
-    wait(
-        "the pod runs",
+    until(
         lambda: client.get(client.resource("v1", "Pod"), "after", "default")["status"].get("phase") == "Running",
+        "the pod to run",
     )

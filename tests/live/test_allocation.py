@@ -1,8 +1,8 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole nodes in use by pods that try them. All GPUs in one pod's hands, and one more pod that waits: a real scheduler refuses it. And the
-bandwidth between nodes: pods on two nodes find each other, and the node that has fallen back to TCP is named.
+"""Pods that validate whole nodes. One pod holds all GPUs, and the scheduler keeps a second one pending. For the bandwidth between nodes,
+pods on two nodes connect to each other, and the node that has fallen back to TCP is reported.
 
 Runtime: one run of site, four of validate.
 """
@@ -14,17 +14,14 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import allocation
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, GPU, until
-from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS, GPU, Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 FLEET: dict[str, t.Any] = {
@@ -60,36 +57,15 @@ POOLS = [
     },
 ]
 NODES = ["gpu-0", "gpu-1", "gpu-2", "jetson-0"]
-#: Those of a pool whose interconnect is declared.
+#: Nodes of the pool that declares its interconnect.
 LINKED = NODES[:3]
 
 
-class Cluster:
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.sandbox = sandbox
-        self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
-
-    def run(self, name: str, *arguments: str, **variables: t.Any) -> site.Run:
-        return site.playbook(
-            name, {"one": site.cluster(self.sandbox.kubeconfig, **{"hwaccel_pools": POOLS} | variables)}, *arguments
-        )
-
-    def validate(self, *arguments: str, **variables: t.Any) -> site.Run:
-        # The first pod stays for twice this and a minute of a machine's time, of which this sandbox makes the hundredth part.
-        return self.run(
-            "validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables
-        )
-
-    def left(self) -> list[str]:
-        kinds = (("batch/v1", "Job"), ("v1", "Pod"))
-        found = [
-            item
-            for kind in kinds
-            for item in self.client.list(
-                self.client.resource(*kind), label_selector=RUN_LABEL, metadata_only=True
-            ).items
-        ]
-        return [item["metadata"]["name"] for item in found]
+def validate(cluster: Cluster, *arguments: str, **variables: t.Any) -> site.Run:
+    """The first pod stays for twice the timeout and a minute of simulated time, of which this sandbox needs a hundredth."""
+    return cluster.run(
+        "validate", *arguments, gpu_validation_always=False, gpu_validation_schedule_timeout=6000, **variables
+    )
 
 
 def result(run: site.Run, module: str) -> dict[str, t.Any]:
@@ -100,15 +76,14 @@ def result(run: site.Run, module: str) -> dict[str, t.Any]:
 
 @pytest.fixture(scope="module")
 def cluster(make_sandbox: t.Any) -> Cluster:
-    found = Cluster(make_sandbox(FLEET))
-    run = found.run("site", hwaccel_wait_timeout=240)
-    assert run.rc == 0, run.stdout[-6000:]
-    return found
+    cluster = Cluster(make_sandbox(FLEET), hwaccel_pools=POOLS)
+    cluster.deploy(hwaccel_wait_timeout=240)
+    return cluster
 
 
-def test_check_mode_tells_who_would_be_tried_and_makes_nothing(cluster: Cluster) -> None:
+def test_check_mode_reports_the_nodes_and_creates_nothing(cluster: Cluster) -> None:
     audit = AuditLog(cluster.sandbox.audit_log)
-    run = cluster.validate("--check", gpu_validation_exclusivity=True, gpu_validation_bandwidth=True)
+    run = validate(cluster, "--check", gpu_validation_exclusivity=True, gpu_validation_bandwidth=True)
     assert run.rc == 0, run.stdout[-4000:]
     for module, tried in (("node_allocation", NODES), ("node_bandwidth", LINKED)):
         found = result(run, module)
@@ -116,44 +91,30 @@ def test_check_mode_tells_who_would_be_tried_and_makes_nothing(cluster: Cluster)
     assert [str(request) for request in audit.our_writes()] == []
 
 
-def test_the_scheduler_lets_one_more_pod_wait_until_all_gpus_are_free_again(cluster: Cluster) -> None:
-    run = cluster.validate(gpu_validation_exclusivity=True)
+def test_a_second_pod_is_pending_until_all_gpus_are_free_again(cluster: Cluster) -> None:
+    run = validate(cluster, gpu_validation_exclusivity=True)
     assert run.rc == 0, run.stdout[-6000:]
     assert result(run, "node_allocation")["nodes"] == {"passed": 4, "busy": 0, "skipped": 0, "failed": 0}
-    node = cluster.client.get(cluster.client.resource("v1", "Node"), "jetson-0")
-    proof = json.loads(node["metadata"]["annotations"][names.PROOF])
+    proof = json.loads(cluster.node("jetson-0")["metadata"]["annotations"][names.PROOF])
     assert (proof["gpu"], proof["driver"]) == ("Orin", "CUDA 12.6")
-    assert "Insufficient nvidia.com/gpu" in run.stdout, "the progress tells why a pod waits"
+    assert "Insufficient nvidia.com/gpu" in run.stdout, "the progress reports why a pod waits"
     assert "one: allocation: 4 of 4 passed" in run.stdout
-    assert cluster.left() == []
+    assert cluster.jobs() == []
 
 
 def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster) -> None:
-    pods = cluster.client.resource("v1", "Pod")
-    container = {"name": "job", "image": "registry.k8s.io/pause:3.10", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    spec = {
-        "containers": [container],
-        "nodeSelector": {"kubernetes.io/hostname": "gpu-1"},
-        "tolerations": [{"operator": "Exists"}],
-    }
-    cluster.client.create(
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "default"}, "spec": spec}, pods
-    )
-    until(lambda: cluster.client.get(pods, "job", "default")["status"].get("phase") == "Running", "the job to run")
-    try:
-        run = cluster.validate(gpu_validation_all_gpus="true")
-    finally:
-        cluster.client.delete(pods, "job", "default")
+    with cluster.user_pod("gpu-1", gpus=1):
+        run = validate(cluster, gpu_validation_all_gpus="true")
     assert run.rc == 0, run.stdout[-6000:]
     found = result(run, "node_allocation")
     assert found["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
     (row,) = found["faults"]
     assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
-    assert cluster.left() == []
+    assert cluster.jobs() == []
 
 
 def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) -> None:
-    """Asked by the module's operation: the playbook would not come to it, because a validation finds that too."""
+    """This calls the module's operation, because in the playbook an earlier check fails for the same reason."""
     script = stack.load(stack.TOP / "roles" / "gpu_validation" / "vars" / "main.yml")[
         "__gpu_validation_all_gpus_script"
     ]
@@ -164,18 +125,18 @@ def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) ->
     )
     assert outcome.values["failed_nodes"] == ["gpu-0"]
     assert "node gpu-0 (pool training): the pod sees 8 distinct GPUs, 9 are expected" in str(outcome.failure)
-    assert cluster.left() == []
+    assert cluster.jobs() == []
 
 
 def test_the_node_that_has_fallen_back_to_tcp_is_named(cluster: Cluster) -> None:
-    run = cluster.validate(gpu_validation_bandwidth=True)
+    run = validate(cluster, gpu_validation_bandwidth=True)
     found = result(run, "node_bandwidth")
     assert run.rc != 0 and found["failed_nodes"] == ["gpu-2"]
     assert [(pair["nodes"], pair["state"], pair["bandwidth"], pair["networks"]) for pair in found["pairs"]] == [
         (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]),
         (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
     ]
-    told = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL used NET/Socket, NET/IB is expected"
-    assert told in run.stdout, run.stdout[-6000:]
+    message = "node gpu-2 (pool training): with gpu-0: 1.1 GB/s bus bandwidth, 40 GB/s are expected; NCCL used NET/Socket, NET/IB is expected"
+    assert message in run.stdout, run.stdout[-6000:]
     assert "one: bandwidth between nodes: 2 of 3 passed, 1 failed: gpu-2" in run.stdout
-    assert cluster.left() == []
+    assert cluster.jobs() == []

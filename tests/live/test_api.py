@@ -23,11 +23,6 @@ Obj = dict[str, t.Any]
 
 
 @pytest.fixture
-def client(sandbox: t.Any) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
-
-
-@pytest.fixture
 def namespace(client: Client) -> c.Iterator[str]:
     name = f"api-{uuid.uuid4().hex[:8]}"
     kind = client.resource("v1", "Namespace")

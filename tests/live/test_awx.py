@@ -20,9 +20,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import con
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.tests.live.support import accounts, awx
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
-GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 FLEET = {
     "time_scale": 0.01,
     "pools": [{"name": "gpu", "count": 1, "labels": {"pool": "training"}, "kernel": "6.8.0-134-generic", "gpu": GPU}],

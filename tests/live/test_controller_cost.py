@@ -18,10 +18,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import con
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU
 from ansible_collections.hwaccel.gpu.tests.live.support.fault_server import serving
 from ansible_collections.hwaccel.gpu.tests.live.support.twins import Twins
 
-GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 FLEET = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 4, "gpu": GPU}]}
 #: MiB of the largest process: of what a small virtual machine for AWX's jobs has.
 MEMORY = 1024

@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog, Request
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.fault_server import FaultServer, spoilt
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_alike, ours
 

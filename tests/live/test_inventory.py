@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 import ansible_collections.hwaccel.gpu as collection
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, quarantine
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 FLEET: dict[str, t.Any] = {
@@ -28,7 +29,7 @@ FLEET: dict[str, t.Any] = {
             "name": "training",
             "count": 2,
             "kernel": "5.15.0-185-generic",
-            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+            "gpu": GPU,
         },
         {"name": "cpu", "count": 1},
     ],
@@ -47,11 +48,6 @@ TASKS = [
 @pytest.fixture(scope="module")
 def sandbox(make_sandbox: t.Any) -> t.Any:
     return make_sandbox(FLEET)
-
-
-@pytest.fixture
-def client(sandbox: t.Any) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
 
 
 def run(folder: pathlib.Path, program: str, *arguments: str) -> str:

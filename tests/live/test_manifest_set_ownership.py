@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Cl
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, UnknownKind
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
     Sets,
     actions,
@@ -25,7 +26,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
     deployment,
     workload,
 )
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_alike, await_filled, snapshot
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)

@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import M
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
     Obj,
     Sets,
@@ -28,7 +29,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import (
     deployment,
     workload,
 )
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 POD = Resource("", "v1", "Pod", "pods", True)

@@ -21,9 +21,9 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
-GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 FLEET = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 1, "gpu": GPU}]}
 #: Writes after which its API server stops: in the middle of the second stage.
 ENOUGH = 25

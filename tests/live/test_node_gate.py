@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates on a real control plane, whose pods the fleet agent runs."""
+"""Gates on a real control plane. The fleet agent runs the pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack as stack
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import MUTATING, AuditLog, Request
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU, Cluster, until
 
 COUNT = 4
 FLEET: dict[str, t.Any] = {
@@ -33,7 +33,7 @@ FLEET: dict[str, t.Any] = {
             "name": "gpu",
             "count": COUNT,
             "kernel": stack.KERNEL,
-            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+            "gpu": GPU,
         },
         {"name": "cpu", "count": 1},
     ],
@@ -51,22 +51,25 @@ def sandbox(make_sandbox: t.Any) -> t.Any:
 
 
 @pytest.fixture
-def client(sandbox: t.Any) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
+def cluster(sandbox: t.Any) -> Cluster:
+    return Cluster(sandbox)
 
 
-def gate(client: Client, name: str = "driver", *, check_mode: bool = False, **options: t.Any) -> Outcome:
+def gate(
+    cluster: Cluster, name: str = "driver", *, client: Client | None = None, check_mode: bool = False, **options: t.Any
+) -> Outcome:
+    """client: with the rights of another user."""
     settings = {"pools": POOLS, "namespace": stack.NAMESPACE, "max_failed": "25%", "wait_timeout": 240.0} | options
-    return run(Settings(name, **settings), client, check_mode=check_mode)
+    return run(Settings(name, **settings), client or cluster.client, check_mode=check_mode)
 
 
 def now() -> str:
-    """As the audit log writes times. Its end is no such mark: the watch of a gate that has ended is written there once the server has noticed."""
+    """A time in the format of the audit log. The end of the log is no substitute, because the watch of an ended gate is logged with a delay."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def requests(audit_log: pathlib.Path, since: str) -> list[Request]:
-    """What the gate and this test have asked for."""
+    """Requests of the gate and of this test."""
     log = AuditLog(audit_log)
     log.offset = 0
     return [request for request in log.ours() if request.received >= since]
@@ -76,8 +79,8 @@ def writes(audit_log: pathlib.Path, since: str) -> list[str]:
     return [str(request) for request in requests(audit_log, since) if request.is_write]
 
 
-def looks(audit_log: pathlib.Path, since: str) -> list[str]:
-    """At the nodes; a gate that waits looks again and again, or watches them."""
+def node_reads(audit_log: pathlib.Path, since: str) -> list[str]:
+    """Lists and watches of nodes; a waiting gate sends several."""
     return [
         f"{request.verb} {request.uri}"
         for request in requests(audit_log, since)
@@ -85,22 +88,24 @@ def looks(audit_log: pathlib.Path, since: str) -> list[str]:
     ]
 
 
-def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any, client: Client) -> None:
-    assert gate(client).values["nodes"]["passed"] == COUNT
-    devices = gate(client, "devices")
+def test_a_healthy_fleet_passes_every_gate_and_nothing_is_written(sandbox: t.Any, cluster: Cluster) -> None:
+    assert gate(cluster).values["nodes"]["passed"] == COUNT
+    devices = gate(cluster, "devices")
     assert devices.values["nodes"] == {"passed": COUNT, "waiting": 0, "failed": 0, "unknown": 0}
     assert devices.values["pools"][0]["expected"] == devices.values["pools"][0]["seen"] == 8 * COUNT
     assert writes(sandbox.audit_log, ""), "the audit log shows what this client writes"
     begun = now()
     for name in ("features", "driver", "devices"):
-        again = gate(client, name)
+        again = gate(cluster, name)
         assert again.values["nodes"]["passed"] == COUNT, again.values
         assert not again.changed
-    assert looks(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"] * 3, "a gate that is passed looks once"
+    assert node_reads(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"] * 3, (
+        "a gate that passes lists the nodes once"
+    )
     assert [entry for entry in writes(sandbox.audit_log, begun) if "nodes" in entry] == []
 
 
-def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Client) -> None:
+def test_check_mode_reports_missing_rights_of_a_reader(sandbox: t.Any, cluster: Cluster) -> None:
     rbac, name = "rbac.authorization.k8s.io", "gate-reader"
     rules = [
         {"apiGroups": ["", "apps"], "resources": ["nodes", "pods", "daemonsets", "events"], "verbs": ["get", "list"]}
@@ -114,14 +119,14 @@ def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Cl
         "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
     }
     for made in (role, binding):
-        client.create(made, client.resource(made["apiVersion"], made["kind"]))
-    assert gate(client).values["nodes"]["passed"] == COUNT
+        cluster.client.create(made, cluster.client.resource(made["apiVersion"], made["kind"]))
+    assert gate(cluster).values["nodes"]["passed"] == COUNT
     reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": name})
     await_right(reader, "list", reader.resource("v1", "Node"))
     begun = now()
-    assert gate(reader, check_mode=True).failure is None, "a fleet that has passed needs no write"
-    # Nobody has made this namespace: all nodes wait for pods.
-    refused = gate(reader, check_mode=True, namespace="nowhere")
+    assert gate(cluster, client=reader, check_mode=True).failure is None, "a fleet that has passed needs no write"
+    # The namespace does not exist, so all nodes wait for pods.
+    refused = gate(cluster, client=reader, check_mode=True, namespace="nowhere")
     assert [(one["verb"], one["resource"], one["namespace"]) for one in refused.values["missing_rights"]] == [
         ("get", "pods/log", "nowhere"),
         ("patch", "nodes", ""),
@@ -129,71 +134,71 @@ def test_check_mode_tells_a_reader_what_it_may_not_do(sandbox: t.Any, client: Cl
         ("watch", "pods", "nowhere"),
     ]
     assert "permission to patch nodes is missing (cluster-wide)" in str(refused.failure)
-    assert gate(client, check_mode=True, namespace="nowhere").failure is None
+    assert gate(cluster, check_mode=True, namespace="nowhere").failure is None
     assert {request.resource for request in requests(sandbox.audit_log, begun) if request.verb in MUTATING} == {
         "selfsubjectaccessreviews"
     }
 
 
-def test_a_driver_that_does_not_load_is_told_with_its_log_and_kept_apart(sandbox: t.Any, client: Client) -> None:
+def test_a_driver_that_does_not_load_is_reported_with_its_log_and_quarantined(sandbox: t.Any, cluster: Cluster) -> None:
     sandbox.add_fault("driver_load_failure", node="gpu-1")
     sandbox.reboot("gpu-1")
-    result = gate(client)
+    result = gate(cluster)
     assert result.values["failed_nodes"] == ["gpu-1"], result.values
     assert result.failure is None
     (fault,) = result.values["faults"]
     assert (fault["link"], fault["pool"], fault["state"]) == ("driver", "training", "failed")
     assert fault["log_tail"]
     assert fault["next_step"]
-    assert stack.taints(client, "gpu-1")[marks.names.QUARANTINE] == "driver"
-    assert stack.node(client, "gpu-1")["metadata"]["annotations"][marks.names.QUARANTINE_REASON]
-    others = gate(client, "devices", exclude=frozenset(result.values["failed_nodes"]))
+    assert cluster.taints("gpu-1")[marks.names.QUARANTINE] == "driver"
+    assert cluster.node("gpu-1")["metadata"]["annotations"][marks.names.QUARANTINE_REASON]
+    others = gate(cluster, "devices", exclude=frozenset(result.values["failed_nodes"]))
     assert others.values["nodes"]["passed"] == COUNT - 1
     sandbox.clear_faults()
-    repaired = gate(client)
+    repaired = gate(cluster)
     assert repaired.values["nodes"]["passed"] == COUNT, str(repaired.values["faults"])
     assert repaired.values["released"] == ["gpu-1"]
-    assert marks.names.QUARANTINE not in stack.taints(client, "gpu-1")
+    assert marks.names.QUARANTINE not in cluster.taints("gpu-1")
 
 
-def test_one_gpu_less_is_seen_at_the_devices_gate(sandbox: t.Any, client: Client) -> None:
+def test_a_missing_gpu_is_observed_at_the_devices_gate(sandbox: t.Any, cluster: Cluster) -> None:
     sandbox.add_fault("plugin_fewer_gpus", node="gpu-2")
     sandbox.reboot("gpu-2")
-    gate(client)
-    result = gate(client, "devices", quarantine=False)
+    gate(cluster)
+    result = gate(cluster, "devices", quarantine=False)
     assert result.values["failed_nodes"] == ["gpu-2"], result.values
     assert result.values["faults"][0]["link"] == "schedulable"
     assert "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected" in result.values["faults"][0]["reason"]
     sandbox.clear_faults()
     sandbox.reboot("gpu-2")
-    assert gate(client, "devices").values["nodes"]["passed"] == COUNT
+    assert gate(cluster, "devices").values["nodes"]["passed"] == COUNT
 
 
-def test_the_breaker_holds_and_check_mode_only_looks(sandbox: t.Any, client: Client) -> None:
+def test_too_many_failed_nodes_stop_the_gate_and_check_mode_only_reads(sandbox: t.Any, cluster: Cluster) -> None:
     for name in ("gpu-0", "gpu-1"):
         sandbox.add_fault("driver_load_failure", node=name)
         sandbox.reboot(name)
-    stopped = gate(client)
+    stopped = gate(cluster)
     assert sorted(stopped.values["failed_nodes"]) == ["gpu-0", "gpu-1"]
     assert stopped.failure is not None
     assert not stopped.values["within_limit"]
-    assert marks.names.QUARANTINE not in stack.taints(client, "gpu-0")
+    assert marks.names.QUARANTINE not in cluster.taints("gpu-0")
     begun = now()
-    planned = gate(client, check_mode=True)
+    planned = gate(cluster, check_mode=True)
     assert planned.failure is None
     assert planned.values["nodes"]["waiting"] == 2
-    assert looks(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"], (
-        "check mode looks once and does not wait"
+    assert node_reads(sandbox.audit_log, begun) == ["list /api/v1/nodes?limit=500"], (
+        "check mode lists the nodes once and does not wait"
     )
     assert writes(sandbox.audit_log, begun) == []
     sandbox.clear_faults()
-    repaired = gate(client)
+    repaired = gate(cluster)
     assert repaired.values["nodes"]["passed"] == COUNT, str(repaired.values["faults"])
 
 
-def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Client) -> None:
-    """Another controller adds and removes taints of its own as fast as it can, while the node is marked and freed again and again."""
-    resource = client.resource("v1", "Node")
+def test_two_writers_of_the_taints_of_a_node_lose_no_change(sandbox: t.Any, cluster: Cluster) -> None:
+    """Another controller changes its own taint as fast as possible, while the node is quarantined and released repeatedly."""
+    resource = cluster.client.resource("v1", "Node")
     stop = threading.Event()
     written: list[int] = []
 
@@ -218,34 +223,34 @@ def test_two_writers_of_one_nodes_taints_lose_nothing(sandbox: t.Any, client: Cl
         for turn in range(200):
             if turn >= 10 and len(written) > 10:
                 break
-            assert marks.quarantine(client, resource, "gpu-3", "driver", "a test", lambda _node: marks.HARD)
-            assert stack.taints(client, "gpu-3")[marks.names.QUARANTINE] == "driver"
-            assert marks.release(client, resource, "gpu-3")
-            assert marks.names.QUARANTINE not in stack.taints(client, "gpu-3")
+            assert marks.quarantine(cluster.client, resource, "gpu-3", "driver", "a test", lambda _node: marks.HARD)
+            assert cluster.taints("gpu-3")[marks.names.QUARANTINE] == "driver"
+            assert marks.release(cluster.client, resource, "gpu-3")
+            assert marks.names.QUARANTINE not in cluster.taints("gpu-3")
     finally:
         stop.set()
         thread.join()
     assert len(written) > 10
-    assert stack.taints(client, "gpu-3") == {"maintenance/window": str(written[-1])}
-    assert not marks.release(client, resource, "gpu-3")
+    assert cluster.taints("gpu-3") == {"maintenance/window": str(written[-1])}
+    assert not marks.release(cluster.client, resource, "gpu-3")
 
 
-def test_foreign_cordon_stays_when_a_node_is_freed(client: Client) -> None:
-    resource = client.resource("v1", "Node")
-    client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
+def test_the_cordon_of_another_user_remains_when_a_node_is_released(cluster: Cluster) -> None:
+    resource = cluster.client.resource("v1", "Node")
+    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
     until(
-        lambda: "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0"),
+        lambda: "node.kubernetes.io/unschedulable" in cluster.taints("gpu-0"),
         "the node controller to taint the cordoned node",
     )
-    assert marks.quarantine(client, resource, "gpu-0", "driver", "a test", lambda _node: marks.HARD)
-    assert gate(client).values["released"] == ["gpu-0"]
-    node = stack.node(client, "gpu-0")
+    assert marks.quarantine(cluster.client, resource, "gpu-0", "driver", "a test", lambda _node: marks.HARD)
+    assert gate(cluster).values["released"] == ["gpu-0"]
+    node = cluster.node("gpu-0")
     assert node["spec"]["unschedulable"]
-    assert "node.kubernetes.io/unschedulable" in stack.taints(client, "gpu-0")
-    client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": None}}, field_manager="somebody")
+    assert "node.kubernetes.io/unschedulable" in cluster.taints("gpu-0")
+    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": None}}, field_manager="somebody")
 
 
-def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, client: Client) -> None:
+def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, cluster: Cluster) -> None:
     sandbox.reboot("gpu-2")
     settings = Settings("devices", POOLS, stack.NAMESPACE, wait_timeout=240.0)
     resume: dict[str, t.Any] = {}
@@ -259,16 +264,15 @@ def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, client: Client) -> Non
     assert result.values["nodes"]["passed"] == COUNT, result.values
 
 
-def test_a_missing_stack_is_named(client: Client, sandbox: t.Any) -> None:
-    stack.delete_daemon_set(client, "nvidia-operator-validator")
-    pods = client.resource("v1", "Pod")
+def test_a_missing_validator_is_reported(cluster: Cluster) -> None:
+    stack.delete_daemon_set(cluster.client, "nvidia-operator-validator")
     until(
-        lambda: not client.list(pods, stack.NAMESPACE, label_selector="app=nvidia-operator-validator").items,
-        "the validator's pods to go",
+        lambda: not cluster.pods("nvidia-operator-validator", namespace=stack.NAMESPACE).items,
+        "the validator's pods to be deleted",
     )
-    result = gate(client, wait_timeout=6.0)
+    result = gate(cluster, wait_timeout=6.0)
     assert result.failure is not None
     assert "no validator pod is on the node" in result.values["faults"][0]["reason"]
     assert result.values["faults"][0]["next_step"]
-    stack.deploy(client, stack.validator())
-    assert gate(client).values["nodes"]["passed"] == COUNT
+    stack.deploy(cluster.client, stack.validator())
+    assert gate(cluster).values["nodes"]["passed"] == COUNT

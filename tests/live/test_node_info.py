@@ -15,10 +15,11 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU
 
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
@@ -27,7 +28,7 @@ FLEET: dict[str, t.Any] = {
             "name": "training",
             "count": 3,
             "kernel": "6.8.0-45-generic",
-            "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+            "gpu": GPU,
         },
         {
             "name": "edge",
@@ -44,7 +45,7 @@ DECLARED = [
     {
         "name": "training",
         "nodes": ["training-0", "training-1", "training-2"],
-        "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+        "gpu": GPU,
     }
 ]
 
@@ -52,11 +53,6 @@ DECLARED = [
 @pytest.fixture(scope="module")
 def sandbox(make_sandbox: t.Any) -> t.Any:
     return make_sandbox(FLEET)
-
-
-@pytest.fixture
-def client(sandbox: t.Any) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
 
 
 def test_pools_and_classes(client: Client) -> None:
@@ -123,7 +119,7 @@ def test_labels_are_believed_and_selectors_select(client: Client) -> None:
                 "declared": False,
                 "nodes": 1,
                 "ready": 1,
-                "gpu": {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559},
+                "gpu": GPU,
             }
         ]
         assert (found["classes"][0]["gpu_present"], found["classes"][0]["driver_version"]) == (True, "580.178.04")

@@ -19,13 +19,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import COMPONENTS
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import SMALL_FLEET, Sandbox
-
-
-@pytest.fixture
-def client(sandbox: Sandbox) -> Client:
-    return connect({"kubeconfig": sandbox.kubeconfig})
 
 
 @pytest.fixture(scope="module")

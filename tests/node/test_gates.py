@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS
 from ansible_collections.hwaccel.gpu.tests.node.conftest import POOLS, REAL, Enabled
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.node.conftest import REAL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.departure import Departure, marks

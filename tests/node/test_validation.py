@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import val
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS
 from ansible_collections.hwaccel.gpu.tests.node.conftest import POOLS, REAL, Enabled
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PRODUCT, KubernetesNode

@@ -321,14 +321,6 @@ def label_as_nfd_would(client: Client) -> None:
         client.patch(resource, name, "", {"metadata": {"labels": labels}}, field_manager="nfd-master")
 
 
-def node(client: Client, name: str) -> Obj:
-    return client.get(client.resource("v1", "Node"), name)
-
-
-def taints(client: Client, name: str) -> dict[str, str]:
-    return {taint["key"]: taint.get("value", "") for taint in node(client, name)["spec"].get("taints") or []}
-
-
 def delete_daemon_set(client: Client, name: str) -> None:
     try:
         client.delete(client.resource("apps/v1", "DaemonSet"), name, NAMESPACE)

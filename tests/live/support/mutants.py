@@ -19,17 +19,15 @@ import dataclasses
 import pathlib
 import re
 import tempfile
-import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.tests.live.support import repeated, site
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS, CONTROLLERS, GPU, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 STAGES = ("feature_discovery", "driver", "device_plugin")
-AGENTS, CONTROLLERS = "hwaccel-gpu", "hwaccel-gpu-system"
-GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 #: Delays of a real node, shortened to this part.
 TIME_SCALE = 0.01
 #: Seconds after which a node that is still waiting has failed. Unmutated, a stage passes in two to five.
@@ -272,16 +270,6 @@ class Bench:
             ),
             f"the pods of {stage} to go",
         )
-
-
-def until(
-    done: c.Callable[[], bool], what: str, seconds: float = 240, seen: c.Callable[[], t.Any] = lambda: ""
-) -> None:
-    """Look until it is so. How long that takes is the machine's matter, and no test's. seen: what is there instead, for the message."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {what}: {seen()}"
-        time.sleep(0.2)
 
 
 class Benches:

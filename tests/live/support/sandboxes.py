@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import os
 import pathlib
 import shutil
@@ -99,6 +100,12 @@ class Sandbox:
             process.reap()
             time.sleep(0.02)
         return known.pid
+
+    def kill_container(self, node: str, container: str) -> None:
+        """Send SIGKILL to the simulated processes of the containers with that name on a node."""
+        order = {"kill": {"node": node, "container": container, "signal": "KILL"}}
+        with (self.state_dir / "control.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(order) + "\n")
 
     def log(self, component: str) -> str:
         return self.layout.log(component).read_text(encoding="utf-8", errors="replace")

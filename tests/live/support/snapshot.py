@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 
 LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
 #: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
