@@ -105,13 +105,13 @@ def client(sandbox: Sandbox) -> Client:
 @pytest.fixture(scope="module")
 def sets(sandbox: Sandbox, request: pytest.FixtureRequest) -> c.Iterator[Sets]:
     """The set `anchor` keeps the namespace of the records, whose deletion would slow down the removal of the other sets."""
-    made, space = Sets(sandbox.kubeconfig), request.module.SPACE
-    client = made.client()
+    calls, space = Sets(sandbox.kubeconfig), request.module.SPACE
+    client = calls.client()
     client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}, NAMESPACE)
     await_filled(client, space)
-    made.apply("anchor", config_map("anchor", space))
-    yield made
-    made.remove("anchor")
+    calls.apply("anchor", config_map("anchor", space))
+    yield calls
+    calls.remove("anchor")
     client.delete(NAMESPACE, space)
 
 

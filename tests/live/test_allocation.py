@@ -86,8 +86,8 @@ def test_check_mode_reports_the_nodes_and_creates_nothing(cluster: Cluster) -> N
     run = validate(cluster, "--check", gpu_validation_exclusivity=True, gpu_validation_bandwidth=True)
     assert run.rc == 0, run.stdout[-4000:]
     for module, tried in (("node_allocation", NODES), ("node_bandwidth", LINKED)):
-        found = result(run, module)
-        assert found["tried"] == tried and found["missing_rights"] == []
+        outcome = result(run, module)
+        assert outcome["tried"] == tried and outcome["missing_rights"] == []
     assert [str(request) for request in audit.our_writes()] == []
 
 
@@ -106,9 +106,9 @@ def test_one_pod_computes_on_all_gpus_and_nodes_in_use_are_busy(cluster: Cluster
     with cluster.user_pod("gpu-1", gpus=1):
         run = validate(cluster, gpu_validation_all_gpus="true")
     assert run.rc == 0, run.stdout[-6000:]
-    found = result(run, "node_allocation")
-    assert found["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
-    (row,) = found["faults"]
+    outcome = result(run, "node_allocation")
+    assert outcome["nodes"] == {"passed": 3, "busy": 1, "skipped": 0, "failed": 0}
+    (row,) = outcome["faults"]
     assert (row["node"], row["reason"]) == ("gpu-1", "pods hold GPUs there: default/job")
     assert cluster.jobs() == []
 
@@ -130,9 +130,9 @@ def test_a_node_with_more_gpus_than_its_pod_sees_has_failed(cluster: Cluster) ->
 
 def test_the_node_that_has_fallen_back_to_tcp_is_named(cluster: Cluster) -> None:
     run = validate(cluster, gpu_validation_bandwidth=True)
-    found = result(run, "node_bandwidth")
-    assert run.rc != 0 and found["failed_nodes"] == ["gpu-2"]
-    assert [(pair["nodes"], pair["state"], pair["bandwidth"], pair["networks"]) for pair in found["pairs"]] == [
+    outcome = result(run, "node_bandwidth")
+    assert run.rc != 0 and outcome["failed_nodes"] == ["gpu-2"]
+    assert [(pair["nodes"], pair["state"], pair["bandwidth"], pair["networks"]) for pair in outcome["pairs"]] == [
         (["gpu-0", "gpu-1"], "passed", 46.5, ["IB"]),
         (["gpu-2", "gpu-0"], "failed", 1.1, ["Socket"]),
     ]

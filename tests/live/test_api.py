@@ -35,12 +35,12 @@ def config_map(namespace: str, name: str, **data: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
-def test_the_life_of_an_object(client: Client, namespace: str) -> None:
+def test_an_object_is_applied_changed_and_deleted(client: Client, namespace: str) -> None:
     maps = client.resource("v1", "ConfigMap")
-    made = client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object
+    created = client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object
     assert (
         client.apply(config_map(namespace, "a", x="1"), maps, field_manager="one").object["metadata"]["resourceVersion"]
-        == made["metadata"]["resourceVersion"]
+        == created["metadata"]["resourceVersion"]
     )
     with pytest.raises(e.Conflict) as conflict:
         client.apply(config_map(namespace, "a", x="2"), maps, field_manager="two")
@@ -58,12 +58,12 @@ def test_the_life_of_an_object(client: Client, namespace: str) -> None:
     assert "data" not in client.get(maps, "a", namespace, metadata_only=True)
     with pytest.raises(e.Conflict):
         client.delete(maps, "a", namespace, uid="00000000-0000-0000-0000-000000000000")
-    client.delete(maps, "a", namespace, uid=made["metadata"]["uid"])
+    client.delete(maps, "a", namespace, uid=created["metadata"]["uid"])
     with pytest.raises(e.NotFound):
         client.get(maps, "a", namespace)
 
 
-def test_two_discovery_requests_know_every_kind(client: Client) -> None:
+def test_two_discovery_requests_return_every_kind(client: Client) -> None:
     for api_version, kind in (
         ("v1", "Node"),
         ("apps/v1", "DaemonSet"),
@@ -101,31 +101,31 @@ def test_a_list_of_several_pages_and_a_watch_from_it(
     assert len({page.resource_version for page in pages}) == 1
 
     client.patch(maps, "m3", namespace, {"metadata": {"labels": {"changed": "yes"}}})
-    found = []
+    events = []
     for event in client.watch(
         maps, namespace, resource_version=pages[0].resource_version, deadline=time.monotonic() + 240, metadata_only=True
     ):
-        found.append((event.type, event.object["metadata"].get("name", "")))
-        if found[-1] == ("MODIFIED", "m3"):
-            # What has happened before the watch is seen by it, and what happens while it goes on.
+        events.append((event.type, event.object["metadata"].get("name", "")))
+        if events[-1] == ("MODIFIED", "m3"):
+            # The watch returns changes before its start as well as during its course.
             client.delete(maps, "m4", namespace)
         if event.type == "DELETED":
             break
-    assert [entry for entry in found if entry[1].startswith("m")] == [("MODIFIED", "m3"), ("DELETED", "m4")]
+    assert [entry for entry in events if entry[1].startswith("m")] == [("MODIFIED", "m3"), ("DELETED", "m4")]
 
 
-def test_a_watch_outlives_the_api_server(make_sandbox: t.Any) -> None:
-    """Killed and started again, the server is asked on; a caller that lists again when it is told to misses nothing."""
+def test_a_watch_continues_after_a_restart_of_the_api_server(make_sandbox: t.Any) -> None:
+    """The watch reconnects to the restarted server, and a caller that lists again after Gone misses no object."""
     sandbox = make_sandbox()
     client, other = connect({"kubeconfig": sandbox.kubeconfig}), connect({"kubeconfig": sandbox.kubeconfig})
     maps = client.resource("v1", "ConfigMap")
     page = client.list(maps, "default")
-    found = {item["metadata"]["name"] for item in page.items}
+    observed = {item["metadata"]["name"] for item in page.items}
 
     def interrupt() -> None:
         other.create(config_map("default", "before"), maps)
         sandbox.kill("kube-apiserver")
-        # Long enough that connections are refused, not only broken.
+        # Within this second, connections are refused, and not only closed.
         time.sleep(1)
         sandbox.start()
         other.create(config_map("default", "after"), maps)
@@ -133,21 +133,21 @@ def test_a_watch_outlives_the_api_server(make_sandbox: t.Any) -> None:
     deadline = time.monotonic() + 240
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         interrupted = pool.submit(interrupt)
-        while "after" not in found and time.monotonic() < deadline:
+        while "after" not in observed and time.monotonic() < deadline:
             try:
                 for event in client.watch(maps, "default", resource_version=page.resource_version, deadline=deadline):
-                    found.add(event.object["metadata"].get("name", ""))
-                    if "after" in found:
+                    observed.add(event.object["metadata"].get("name", ""))
+                    if "after" in observed:
                         break
             except e.Gone:
-                # The new server's memory begins later than where we were.
+                # The cache of the restarted server starts at a later resource version.
                 page = client.list(maps, "default")
-                found |= {item["metadata"]["name"] for item in page.items}
+                observed |= {item["metadata"]["name"] for item in page.items}
         interrupted.result()
-    assert {"before", "after"} <= found
+    assert {"before", "after"} <= observed
 
 
-def test_a_user_without_rights_is_told_which_one_is_missing(sandbox: t.Any, namespace: str) -> None:
+def test_a_missing_right_is_reported(sandbox: t.Any, namespace: str) -> None:
     nobody = connect(
         {"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody", "impersonate_groups": ["system:authenticated"]}
     )
@@ -162,7 +162,7 @@ def test_a_user_without_rights_is_told_which_one_is_missing(sandbox: t.Any, name
     assert connect({"kubeconfig": sandbox.kubeconfig}).allowed("patch", maps, namespace) is True
 
 
-def test_a_token_works_and_a_wrong_one_does_not(
+def test_a_valid_token_is_accepted_and_an_invalid_one_is_not(
     sandbox: t.Any, client: Client, namespace: str, tmp_path: pathlib.Path
 ) -> None:
     token = bearer(client, namespace, "robot")
@@ -178,11 +178,11 @@ def test_a_token_works_and_a_wrong_one_does_not(
     assert "planted0" not in str(caught.value)
 
 
-def test_the_audit_log_knows_us(sandbox: t.Any, namespace: str) -> None:
+def test_the_audit_log_identifies_our_client(sandbox: t.Any, namespace: str) -> None:
     audit = AuditLog(sandbox.audit_log)
     client = connect({"kubeconfig": sandbox.kubeconfig})
-    client.apply(config_map(namespace, "seen"), client.resource("v1", "ConfigMap"), field_manager="one")
+    client.apply(config_map(namespace, "audited"), client.resource("v1", "ConfigMap"), field_manager="one")
     deadline = time.monotonic() + 240
     while not (writes := audit.our_writes()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [(request.verb, request.name) for request in writes] == [("patch", "seen")]
+    assert [(request.verb, request.name) for request in writes] == [("patch", "audited")]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one `site` over very many clusters costs the machine that Ansible runs on.
+"""CPU time and memory of one `site` over very many clusters, on the machine that runs Ansible.
 
-Runtime: one run of site on a real cluster, then one over so many twins of it.
+Runtime: one run of site on a real cluster, then one over many copies of it (support/twins.py).
 """
 
 from __future__ import annotations
@@ -23,24 +23,28 @@ from ansible_collections.hwaccel.gpu.tests.live.support.fault_server import serv
 from ansible_collections.hwaccel.gpu.tests.live.support.twins import Twins
 
 FLEET = {"time_scale": 0.01, "pools": [{"name": "gpu", "count": 4, "gpu": GPU}]}
-#: MiB of the largest process: of what a small virtual machine for AWX's jobs has.
+#: Limit in MiB of the largest process, for a small virtual machine that runs AWX's jobs.
 MEMORY = 1024
 
 
 @pytest.mark.slow
-# All stages over 200 clusters are 80 minutes of processor time, and tell of memory what one stage does: it goes with the hosts.
+# All stages over 200 clusters would take 80 minutes of processor time, and use as much memory as one stage, because memory depends on the hosts.
 @pytest.mark.parametrize(("number", "stages"), [(20, site.ALL), (200, "feature_discovery")])
 def test_a_run_without_changes_over_many_clusters(make_sandbox: t.Any, number: int, stages: str | None) -> None:
-    made = make_sandbox(FLEET)
-    first = site.playbook("site", {"one": site.cluster(made.kubeconfig, hwaccel_stages=stages)})
+    sandbox = make_sandbox(FLEET)
+    first = site.playbook("site", {"one": site.cluster(sandbox.kubeconfig, hwaccel_stages=stages)})
     assert first.rc == 0, first.stdout[-6000:]
-    with serving(Twins(made.kubeconfig, fleet.cluster_uid(connect({"kubeconfig": made.kubeconfig})))) as server:
+    with serving(Twins(sandbox.kubeconfig, fleet.cluster_uid(connect({"kubeconfig": sandbox.kubeconfig})))) as server:
         twins = t.cast("Twins", server)
         clusters = {
             f"cluster-{one}": site.cluster("", hwaccel_connection=twins.host(one), hwaccel_stages=stages)
             for one in range(number)
         }
-        audit, began, before = AuditLog(made.audit_log), time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        audit, began, before = (
+            AuditLog(sandbox.audit_log),
+            time.monotonic(),
+            resource.getrusage(resource.RUSAGE_CHILDREN),
+        )
         run = site.playbook("site", clusters, "--forks", "8", timeout=3000)
         spent, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Credentials that end while `site` runs: it says so once and asks no further, and one that is renewed in its file is taken up.
+"""Credentials that expire while `site` runs: one message reports it and no further requests are sent. Credentials that are renewed in their file are used.
 
 Runtime: six runs of site, three of which end early.
 """
@@ -29,31 +29,31 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_alike, ours
 
 FLEET: dict[str, t.Any] = {
-    # So slow that the gates watch.
+    # Slow enough that the gates have to watch.
     "time_scale": 0.05,
     "pools": [{"name": "gpu", "count": 1, "kernel": "6.8.0-134-generic", "gpu": GPU}, {"name": "cpu", "count": 1}],
 }
-#: Requests that may still be under way, one for each connection, when the first 401 arrives; and what a failed stage still asks.
+#: Requests that may be in flight on all connections when the first 401 arrives, and later ones of a failed stage.
 AFTERWARDS = 40
-#: Requests between two rotations: so many that one which is repeated with the new token meets no other rotation.
+#: Requests between two rotations: enough that a request which is retried with the new token meets no second rotation.
 ROTATION = 50
-#: Seconds that the last certificate is valid for: longer than any slice of a gate, so that one begins with it; shorter than a gate bears a pod without image.
+#: Seconds of validity of the last certificate: longer than a slice of a gate, so that one starts with it; shorter than the grace time for a missing image.
 SHORT = 45
 DRIVERS = "app.kubernetes.io/component=driver"
 
 
 @pytest.fixture(scope="module")
 def sandbox(make_sandbox: t.Any) -> Sandbox:
-    made: Sandbox = make_sandbox(FLEET)
-    return made
+    sandbox: Sandbox = make_sandbox(FLEET)
+    return sandbox
 
 
 def run_site(kubeconfig: str) -> site.Run:
     return site.playbook("site", {"one": site.cluster(kubeconfig, hwaccel_wait_timeout=240)})
 
 
-def is_refused(run: site.Run, *words: str) -> None:
-    """In one message, with what to do."""
+def assert_refused(run: site.Run, *words: str) -> None:
+    """The run failed with one message that contains these words."""
     assert run.rc != 0
     assert "Traceback" not in run.stdout
     assert len(set(run.failures)) == 1, run.failures
@@ -62,7 +62,7 @@ def is_refused(run: site.Run, *words: str) -> None:
 
 
 def signed(sandbox: Sandbox, user: str, end: datetime.datetime) -> bytes:
-    """An administrator's certificate for the key of the sandbox's own, by its authority, as PEM."""
+    """An administrator's certificate as PEM, for the key of the sandbox's administrator, signed by the sandbox's authority."""
     pki = sandbox.layout.pki
     old = x509.load_pem_x509_certificate((pki / "admin.crt").read_bytes())
     groups = old.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
@@ -76,8 +76,8 @@ def signed(sandbox: Sandbox, user: str, end: datetime.datetime) -> bytes:
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
 
 
-def comes_with(sandbox: Sandbox, certificate: pathlib.Path) -> str:
-    """A kubeconfig beside the certificate, which it names by its path."""
+def kubeconfig_of(sandbox: Sandbox, certificate: pathlib.Path) -> str:
+    """The path of a new kubeconfig that refers to the certificate by its path."""
     config = yaml.safe_load(pathlib.Path(sandbox.kubeconfig).read_text(encoding="utf-8"))
     config["users"][0]["user"] = {
         "client-certificate": str(certificate),
@@ -89,35 +89,35 @@ def comes_with(sandbox: Sandbox, certificate: pathlib.Path) -> str:
 
 
 def in_seconds(seconds: float) -> datetime.datetime:
-    """Certificates end at a full second."""
+    """A time without microseconds, as in certificates."""
     return (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)).replace(microsecond=0)
 
 
 def is_watched(requests: list[Request]) -> bool:
-    """Whether a gate looks, since the driver was brought."""
-    brought = [
-        place
-        for place, one in enumerate(requests)
+    """Whether a gate has started a watch after the driver was deployed."""
+    deployed = [
+        index
+        for index, one in enumerate(requests)
         if one.is_write and one.resource == "daemonsets" and one.name.startswith("nvidia-driver")
     ]
-    return bool(brought) and any(one.verb == "watch" for one in requests[brought[-1] :])
+    return bool(deployed) and any(one.verb == "watch" for one in requests[deployed[-1] :])
 
 
-def test_a_certificate_that_has_expired(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
+def test_an_expired_certificate_is_reported(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
     certificate, yesterday = tmp_path / "old.crt", in_seconds(-24 * 3600)
     certificate.write_bytes(signed(sandbox, "old", yesterday))
-    kubeconfig = comes_with(sandbox, certificate)
-    is_refused(
+    kubeconfig = kubeconfig_of(sandbox, certificate)
+    assert_refused(
         run_site(kubeconfig),
         f"the client certificate expired at {yesterday.isoformat()}",
         f"Next: renew the client certificate of kubeconfig {kubeconfig}",
     )
 
 
-def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
-    """Once the driver is being brought to nodes: far behind preflight, in the middle of a stage."""
-    with spoilt(sandbox.kubeconfig) as way:
-        kubeconfig = way.kubeconfig(tmp_path / "kubeconfig", token="good")
+def test_a_token_that_is_revoked_during_the_run_is_reported(sandbox: Sandbox, tmp_path: pathlib.Path) -> None:
+    """The token is revoked while the driver is deployed: after preflight, within a stage."""
+    with spoilt(sandbox.kubeconfig) as server:
+        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig", token="good")
         client = connect({"kubeconfig": sandbox.kubeconfig})
 
         def revoke(server: FaultServer) -> None:
@@ -128,71 +128,68 @@ def test_a_token_that_is_revoked_in_the_middle(sandbox: Sandbox, tmp_path: pathl
             ):
                 server.token = "another"
 
-        way.before_each = revoke
-        is_refused(
+        server.before_each = revoke
+        assert_refused(
             run_site(kubeconfig),
             f"Next: check that the token or client certificate of kubeconfig {kubeconfig}",
             "has not expired",
         )
-        print(f"{way.counts['401']} of {way.requests} requests were refused")
-        assert 0 < way.counts["401"] <= AFTERWARDS
+        print(f"{server.counts['401']} of {server.requests} requests were refused")
+        assert 0 < server.counts["401"] <= AFTERWARDS
 
 
 @dataclasses.dataclass(frozen=True)
 class Rotated:
-    """refused: requests that came with a token of before. found: what there is then."""
+    """refused: number of requests with a previous token. objects: those of the cluster after the run."""
 
     run: site.Run
     refused: int
-    found: dict[str, dict[str, t.Any]]
+    objects: dict[str, dict[str, t.Any]]
 
 
 @pytest.fixture(scope="module")
 def rotated(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Rotated:
-    """A run with a token file that changes all the time. It finishes what the one before it, whose token was revoked, has begun."""
+    """A run whose token file changes continuously. It completes the previous run, whose token was revoked."""
     folder = tmp_path_factory.mktemp("token")
     token = folder / "token"
 
     def rotate(server: FaultServer) -> None:
-        """Every few requests, as a kubelet does it: at once, and the token of before is worth nothing any more."""
+        """Replaces the token file atomically every few requests, as a kubelet does. The previous token is invalid then."""
         if server.requests % ROTATION == 1:
             server.token = f"token-{server.requests}"
             (folder / "new").write_text(server.token, encoding="utf-8")
             os.replace(folder / "new", token)
 
     token.write_text("first", encoding="utf-8")
-    with spoilt(sandbox.kubeconfig) as way:
-        way.before_each = rotate
-        run = run_site(way.kubeconfig(folder / "kubeconfig", tokenFile=str(token)))
-        print(f"{way.counts['401']} of {way.requests} requests came with a token of before")
-        return Rotated(run, way.counts["401"], ours(connect({"kubeconfig": sandbox.kubeconfig})))
+    with spoilt(sandbox.kubeconfig) as server:
+        server.before_each = rotate
+        run = run_site(server.kubeconfig(folder / "kubeconfig", tokenFile=str(token)))
+        print(f"{server.counts['401']} of {server.requests} requests had a previous token")
+        return Rotated(run, server.counts["401"], ours(connect({"kubeconfig": sandbox.kubeconfig})))
 
 
-def test_a_token_file_that_rotates_is_read_again(rotated: Rotated) -> None:
+def test_a_rotated_token_file_is_read_again(rotated: Rotated) -> None:
     assert rotated.run.rc == 0, rotated.run.stdout[-6000:]
     assert rotated.run.changed() > 0
     assert rotated.refused > 0
-    assert len(rotated.found) > 20
+    assert len(rotated.objects) > 20
 
 
-def test_a_certificate_that_expires_in_the_middle(
+def test_a_certificate_that_expires_during_the_run_is_reported(
     make_sandbox: t.Any, sandbox: Sandbox, rotated: Rotated, tmp_path: pathlib.Path
 ) -> None:
-    """While the gate of the driver watches, which nothing opens before: no registry has the driver's image, and no node.
+    """It expires while the gate of the driver watches. The gate cannot pass before, because the image of the driver is not available.
 
-    The API server looks at a certificate's end with each request, not when a connection is opened (k8s.io/apiserver 0.36.4,
+    The API server checks the expiry of a certificate with each request, not only for a new connection (k8s.io/apiserver 0.36.4,
     pkg/server/secure_serving.go and pkg/authentication/request/x509/x509.go).
     """
     assert rotated.run.rc == 0
     other: Sandbox = make_sandbox(FLEET)
-    client, audit, certificate = (
-        connect({"kubeconfig": other.kubeconfig}),
-        AuditLog(other.audit_log),
-        tmp_path / "user.crt",
-    )
+    client, audit = connect({"kubeconfig": other.kubeconfig}), AuditLog(other.audit_log)
+    certificate = tmp_path / "user.crt"
     other.add_fault("image_pull_failure", pool="gpu", image="driver")
     certificate.write_bytes(signed(other, "until tomorrow", in_seconds(24 * 3600)))
-    kubeconfig = comes_with(other, certificate)
+    kubeconfig = kubeconfig_of(other, certificate)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         running = pool.submit(run_site, kubeconfig)
         until(lambda: running.done() or is_watched(audit.ours()), "the gate of the driver")
@@ -200,7 +197,7 @@ def test_a_certificate_that_expires_in_the_middle(
         (tmp_path / "new").write_bytes(signed(other, "for a moment", end))
         os.replace(tmp_path / "new", certificate)
         run = running.result()
-    is_refused(
+    assert_refused(
         run,
         "gate driver lost the connection to the cluster",
         f"the client certificate expired at {end.isoformat()}",
@@ -208,14 +205,14 @@ def test_a_certificate_that_expires_in_the_middle(
     )
     assert run.failures[0].endswith(", and run again")
     assert [str(request) for request in audit.ours() if request.user == "for a moment" and request.status == 200], (
-        "it was valid, and in use"
+        "the certificate was valid, and in use"
     )
     other.clear_faults()
     interrupted = ours(client)
     finished, again = run_site(other.kubeconfig), run_site(other.kubeconfig)
     assert (finished.rc, again.rc, again.changed()) == (0, 0, 0), finished.stdout[-6000:] + again.stdout[-6000:]
-    found = ours(client)
-    assert len(interrupted) < len(found), "the run had not come to its end"
-    # The other cluster of this kind, which was taken there in another way.
-    there = connect({"kubeconfig": sandbox.kubeconfig})
-    await_alike(found, lambda: ours(there))
+    complete = ours(client)
+    assert len(interrupted) < len(complete), "the run had not completed"
+    # The same state as on the other cluster, whose runs were interrupted differently.
+    second = connect({"kubeconfig": sandbox.kubeconfig})
+    await_alike(complete, lambda: ours(second))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes are drained and released: budgets, evictions, cordons and the owners of fields are those of a real API server, kubelets are simulated.
+"""Nodes are drained and released. Budgets, evictions, cordons and field managers are those of a real API server; kubelets are simulated.
 
 Runtime: one sandbox, half a minute.
 """
@@ -42,7 +42,7 @@ Obj = dict[str, t.Any]
 
 
 def pod(**spec: t.Any) -> Obj:
-    """Of a node that is preferred, so that it goes elsewhere where it has to."""
+    """A pod spec that prefers the node, but can run on others."""
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE]}]}
     preferred = {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}
@@ -51,46 +51,46 @@ def pod(**spec: t.Any) -> Obj:
     return {"containers": [container], "affinity": preferred, "terminationGracePeriodSeconds": 1, **spec}
 
 
-class Cluster:
-    """One sandbox. Each test leaves no pod of its own and no cordon behind."""
+class DrainCluster:
+    """One sandbox with workloads on the node. After each test, `clear` removes its objects and the cordon."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
-        self.made: list[tuple[Resource, str]] = []
+        self.created: list[tuple[Resource, str]] = []
         self.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}, NAMESPACES)
 
-    def make(self, resource: Resource, name: str, body: Obj, **metadata: t.Any) -> None:
+    def create(self, resource: Resource, name: str, body: Obj, **metadata: t.Any) -> None:
         meta = {"name": name, "namespace": SPACE, **metadata}
         self.client.create(
             {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **body}, resource
         )
-        self.made.append((resource, name))
+        self.created.append((resource, name))
 
     def serve(self, resource: Resource, name: str, replicas: int | None = 1, **spec: t.Any) -> None:
-        """A workload whose pods run on the node."""
+        """Creates a workload, and waits until its pods run on the node."""
         labels = {"app": name}
         body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod(**spec)}}
-        self.make(resource, name, {"spec": body | ({"replicas": replicas} if resource is DEPLOYMENTS else {})})
+        self.create(resource, name, {"spec": body | ({"replicas": replicas} if resource is DEPLOYMENTS else {})})
         until(
-            lambda: self._there(name, resource is DEPLOYMENTS),
+            lambda: self._on_node(name, resource is DEPLOYMENTS),
             f"{name} to run on {NODE}",
             seen=lambda: self.pods(name, node=""),
         )
 
-    def _there(self, app: str, movable: bool) -> list[str]:
-        """The node is preferred only: a scheduler that has not yet heard that it takes pods sends them elsewhere, from where they come by being made anew."""
+    def _on_node(self, app: str, movable: bool) -> list[str]:
+        """The uids of the running pods. Pods on other nodes are deleted: the scheduler may not have observed yet that the preferred node is schedulable."""
         for one in self.pods(app, node="") if movable else []:
             if one["spec"].get("nodeName", NODE) != NODE and not one["metadata"].get("deletionTimestamp"):
                 self.client.delete(PODS, one["metadata"]["name"], SPACE)
         return self.running(app)
 
     def budget(self, name: str) -> None:
-        """One pod of that application has to be there, and the controller has counted that there is no other."""
-        self.make(BUDGETS, name, {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
+        """Creates a budget that requires one pod of the app, and waits until the controller has counted the pods."""
+        self.create(BUDGETS, name, {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
         until(
             lambda: (self.client.get(BUDGETS, name, SPACE).get("status") or {}).get("currentHealthy") == 1,
-            "the budget to be counted",
+            "the status of the budget",
         )
 
     def pods(self, app: str = "", node: str = NODE) -> list[Obj]:
@@ -102,11 +102,10 @@ class Cluster:
         ).items
 
     def running(self, app: str, node: str = NODE) -> list[str]:
-        """uids of pods that run and are not told to end."""
-        found = self.pods(app, node)
+        """Uids of pods that run and are not being deleted."""
         return [
             one["metadata"]["uid"]
-            for one in found
+            for one in self.pods(app, node)
             if one["status"].get("phase") == "Running" and not one["metadata"].get("deletionTimestamp")
         ]
 
@@ -119,7 +118,7 @@ class Cluster:
         return bool(self.node["spec"].get("unschedulable"))
 
     def cordon(self, value: bool | None) -> None:
-        """As somebody with kubectl does it."""
+        """Cordons the node as kubectl does, or uncordons it."""
         self.client.patch(NODES, NODE, "", {"spec": {"unschedulable": value}}, field_manager="kubectl-cordon")
 
     def drain(self, *, check_mode: bool = False, **settings: t.Any) -> Outcome:
@@ -131,19 +130,19 @@ class Cluster:
     def clear(self) -> None:
         self.release()
         self.cordon(None)
-        for resource, name in self.made:
+        for resource, name in self.created:
             self.client.delete(resource, name, SPACE)
-        self.made.clear()
-        until(lambda: not self.pods(node=""), "all pods to be gone")
+        self.created.clear()
+        until(lambda: not self.pods(node=""), "all pods to be deleted")
 
 
 @pytest.fixture(scope="module")
-def shared(make_sandbox: t.Any) -> Cluster:
-    return Cluster(make_sandbox())
+def shared(make_sandbox: t.Any) -> DrainCluster:
+    return DrainCluster(make_sandbox())
 
 
 @pytest.fixture
-def cluster(shared: Cluster) -> c.Iterator[Cluster]:
+def cluster(shared: DrainCluster) -> c.Iterator[DrainCluster]:
     yield shared
     shared.clear()
 
@@ -152,11 +151,11 @@ def writes(log: AuditLog) -> list[str]:
     return [str(request) for request in log.our_writes()]
 
 
-def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_nothing(cluster: Cluster) -> None:
+def test_pods_move_those_of_the_machine_stay_and_the_second_run_writes_nothing(cluster: DrainCluster) -> None:
     cluster.serve(DEPLOYMENTS, "web")
     cluster.serve(DAEMON_SETS, "agent", volumes=[{"name": "tmp", "emptyDir": {}}])
     mirror = {"kubernetes.io/config.mirror": "0123"}
-    cluster.make(
+    cluster.create(
         PODS,
         "static",
         {"spec": pod(nodeName=NODE, automountServiceAccountToken=False)},
@@ -164,7 +163,7 @@ def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_n
         labels={"app": "static"},
     )
     ends = [{"name": "main", "image": "busybox:1.37", "command": ["sh", "-c", "exit 0"]}]
-    cluster.make(
+    cluster.create(
         PODS, "done", {"spec": pod(nodeName=NODE, restartPolicy="Never", containers=ends)}, labels={"app": "done"}
     )
     until(lambda: cluster.pods("done")[0]["status"].get("phase") == "Succeeded", "a pod to end")
@@ -191,14 +190,14 @@ def test_pods_move_what_belongs_to_the_machine_stays_and_the_second_run_writes_n
     assert (again.changed, again.failure, again.values["evicted"], writes(audit)) == (False, None, [], [])
 
     assert cluster.release().changed
-    # The controller takes its taint of a cordon away after it.
-    until(lambda: cluster.node["spec"] == before, "the node to be as it was")
+    # The node controller removes its taint a moment after the cordon.
+    until(lambda: cluster.node["spec"] == before, "the node to have its previous spec")
     assert names.CORDONED not in (cluster.node["metadata"].get("annotations") or {})
     audit.mark()
     assert (cluster.release().changed, writes(audit)) == (False, [])
 
 
-def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluster) -> None:
+def test_a_budget_prevents_the_eviction_until_another_pod_is_ready(cluster: DrainCluster) -> None:
     cluster.serve(DEPLOYMENTS, "train")
     cluster.serve(DEPLOYMENTS, "web")
     cluster.budget("train")
@@ -214,43 +213,43 @@ def test_a_budget_holds_its_pod_until_another_is_ready_elsewhere(cluster: Cluste
         held.failure
     )
     assert "gpu-0 is not drained after 3 s, and stays cordoned" in str(held.failure)
-    # The other one is terminating all the same, however long its machine takes for that.
-    until(lambda: cluster.pods("web") == [], "the pod that no budget holds to go")
+    # The other pod is evicted nevertheless, and takes some time to end.
+    until(lambda: cluster.pods("web") == [], "the pod without a budget to be deleted")
     assert (len(cluster.running("train")), cluster.unschedulable) == (1, True)
 
-    # Another one, which has no place on the cordoned node.
+    # The second replica runs on another node, because this one is cordoned.
     cluster.client.patch(DEPLOYMENTS, "train", SPACE, {"spec": {"replicas": 2}})
     done = cluster.drain()
     assert (done.failure, done.values["evicted"], done.values["held"]) == (None, [name], [])
     assert cluster.pods("train") == []
-    until(lambda: cluster.running("train", node=""), "a pod elsewhere")
+    until(lambda: cluster.running("train", node=""), "a pod on another node")
 
 
-def test_all_that_stands_against_it_is_told_before_anything_is_touched(cluster: Cluster) -> None:
+def test_all_problems_are_reported_before_the_first_write(cluster: DrainCluster) -> None:
     cluster.serve(DEPLOYMENTS, "web")
     cluster.serve(DEPLOYMENTS, "cache", volumes=[{"name": "data", "emptyDir": {}}])
     cluster.serve(DEPLOYMENTS, "twice")
     for budget in ("first", "second"):
-        cluster.make(BUDGETS, budget, {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "twice"}}}})
-    cluster.make(PODS, "alone", {"spec": pod(nodeName=NODE)})
+        cluster.create(BUDGETS, budget, {"spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "twice"}}}})
+    cluster.create(PODS, "alone", {"spec": pod(nodeName=NODE)})
     audit = AuditLog(cluster.sandbox.audit_log)
     refused = cluster.drain()
-    told = [str(fault) for fault in getattr(refused.failure, "faults", ())]
-    assert len(told) == 3, told
-    assert f"{SPACE}/alone" in told[0] and "set force" in told[0]
-    assert f"{SPACE}/cache-" in told[1] and "delete_emptydir_data" in told[1]
-    assert f"{SPACE}/twice-" in told[2] and "more than one PodDisruptionBudget" in told[2]
+    messages = [str(fault) for fault in getattr(refused.failure, "faults", ())]
+    assert len(messages) == 3, messages
+    assert f"{SPACE}/alone" in messages[0] and "set force" in messages[0]
+    assert f"{SPACE}/cache-" in messages[1] and "delete_emptydir_data" in messages[1]
+    assert f"{SPACE}/twice-" in messages[2] and "more than one PodDisruptionBudget" in messages[2]
     assert (writes(audit), cluster.unschedulable) == ([], False)
 
     cluster.client.delete(BUDGETS, "second", SPACE)
-    cluster.made.remove((BUDGETS, "second"))
-    agreed = cluster.drain(force=True, delete_emptydir_data=True)
-    assert (agreed.failure, len(agreed.values["evicted"])) == (None, 4)
+    cluster.created.remove((BUDGETS, "second"))
+    allowed = cluster.drain(force=True, delete_emptydir_data=True)
+    assert (allowed.failure, len(allowed.values["evicted"])) == (None, 4)
     assert cluster.pods() == []
-    cluster.made.remove((PODS, "alone"))
+    cluster.created.remove((PODS, "alone"))
 
 
-def test_a_cordon_of_others_outlives_ours(cluster: Cluster) -> None:
+def test_a_cordon_of_another_user_remains(cluster: DrainCluster) -> None:
     cluster.serve(DEPLOYMENTS, "web")
     cluster.cordon(True)
     audit = AuditLog(cluster.sandbox.audit_log)
@@ -268,12 +267,12 @@ def test_a_cordon_of_others_outlives_ours(cluster: Cluster) -> None:
     assert names.CORDONED not in (cluster.node["metadata"].get("annotations") or {})
 
 
-def test_a_pod_that_comes_back_in_spite_of_the_cordon_is_evicted_once(cluster: Cluster) -> None:
-    """Its own times have seconds, so that the one that comes within the second of the cordon goes once more."""
+def test_a_pod_that_tolerates_the_cordon_is_evicted_once(cluster: DrainCluster) -> None:
+    """Creation times have a resolution of seconds, so a pod that is recreated within the second of the cordon is evicted a second time."""
     cluster.serve(DEPLOYMENTS, "stubborn", tolerations=TOLERANT, nodeSelector={"kubernetes.io/hostname": NODE})
     done = cluster.drain()
     assert (done.failure, done.values["evicted"] != []) == (None, True)
-    until(lambda: cluster.running("stubborn"), "it to be back")
+    until(lambda: cluster.running("stubborn"), "the recreated pod")
     audit = AuditLog(cluster.sandbox.audit_log)
     again = cluster.drain()
     assert (again.failure, again.changed, writes(audit)) == (None, False, [])
@@ -282,7 +281,7 @@ def test_a_pod_that_comes_back_in_spite_of_the_cordon_is_evicted_once(cluster: C
     ]
 
 
-def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
+def test_the_reported_rights_are_sufficient(cluster: DrainCluster) -> None:
     cluster.serve(DEPLOYMENTS, "web")
     rules = [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]},
@@ -305,8 +304,8 @@ def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
         {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": {"name": "drainer"}, "rules": rules[:2]}, roles
     )
     await_right(drainer, "patch", NODES)
-    lacking = drain.drain(Settings(NODE), drainer, Clock())
-    assert "allow drainer to create pods/eviction in namespace drained" in str(lacking.failure)
+    refused = drain.drain(Settings(NODE), drainer, Clock())
+    assert "allow drainer to create pods/eviction in namespace drained" in str(refused.failure)
     assert not cluster.unschedulable
     cluster.client.patch(roles, "drainer", "", {"rules": rules})
     await_right(drainer, "create", PODS, SPACE, subresource="eviction")
@@ -318,7 +317,7 @@ def test_the_rights_that_are_told_are_enough(cluster: Cluster) -> None:
 
 
 def playbook(folder: pathlib.Path, **options: t.Any) -> str:
-    """The module as people call it, on the machine that stands for the cluster."""
+    """The path of a new playbook that calls the module as users do, for the host of the cluster."""
     defaults = {"group/hwaccel.gpu.cluster": "{{ hwaccel_connection }}"}
     play = {"name": "Drain", "hosts": "gpu_clusters", "gather_facts": False, "module_defaults": defaults}
     path = folder / "drain.yml"
@@ -329,8 +328,8 @@ def playbook(folder: pathlib.Path, **options: t.Any) -> str:
     return str(path)
 
 
-def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(
-    cluster: Cluster, tmp_path: pathlib.Path
+def test_the_next_run_completes_a_killed_one_and_progress_is_reported(
+    cluster: DrainCluster, tmp_path: pathlib.Path
 ) -> None:
     cluster.serve(DEPLOYMENTS, "train")
     cluster.serve(DEPLOYMENTS, "web")
@@ -346,7 +345,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(
     assert "is not drained after 11 s" in run.failures[0]
 
     cluster.client.delete(BUDGETS, "train", SPACE)
-    cluster.made.remove((BUDGETS, "train"))
+    cluster.created.remove((BUDGETS, "train"))
     for state in ("drained", "released"):
         done = site.playbook(playbook(tmp_path, state=state), clusters)
         assert (done.rc, done.changed()) == (0, 1), done.stdout
@@ -357,7 +356,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next_and_progress_is_told(
     assert (again.rc, again.changed(), writes(audit)) == (0, 0, [])
 
 
-def test_what_is_meant_is_there_or_told(cluster: Cluster) -> None:
+def test_a_wrong_cluster_and_a_missing_node_are_reported(cluster: DrainCluster) -> None:
     uid = cluster.client.get(NAMESPACES, "kube-system")["metadata"]["uid"]
     assert cluster.drain(cluster_uid=uid, check_mode=True).failure is None
     with pytest.raises(ManyFaults, match=f"the uid of kube-system is {uid}, hwaccel_cluster_uid is another"):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin on a simulated fleet: what it lists, and a play on one of its groups."""
+"""The inventory plugin on a simulated fleet: its groups and variables, and a play on one of the groups."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def run(folder: pathlib.Path, program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_quarantined_node_is_listed_and_played_on(sandbox: t.Any, client: Client, tmp_path: pathlib.Path) -> None:
+def test_a_quarantined_node_is_listed_and_plays_run_on_it(
+    sandbox: t.Any, client: Client, tmp_path: pathlib.Path
+) -> None:
     audit = AuditLog(sandbox.audit_log)
     assert quarantine.quarantine(
         client, fleet.NODE, "training-1", "driver", "the module does not load", lambda _node: quarantine.HARD
@@ -89,10 +91,10 @@ def test_a_quarantined_node_is_listed_and_played_on(sandbox: t.Any, client: Clie
         "quarantined_driver": ["training-1"],
         "kernel_5_15_0_185_generic": ["training-0", "training-1"],
     }
-    # No driver has come yet.
+    # No driver is deployed.
     assert listed["gpu_unschedulable"]["hosts"] == ["training-0", "training-1"]
     assert listed["_meta"]["hostvars"]["training-1"]["hwaccel_node"]["labels"] == {"hwaccel.gpu/quarantine": "driver"}
     assert "training-1 at 127.0.0.1: the module does not load" in played
     assert "training-0 at 127.0.0.1" in played and "cpu-0" not in played
-    # The quarantine was the test's own.
+    # The test itself wrote the quarantine, and the inventory wrote nothing.
     assert [(write.verb, write.name) for write in audit.our_writes()] == [("patch", "training-1")]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Preflight refuses machines of no cluster, all at once, beside the problems of the clusters themselves. No control plane is there.
+"""Preflight reports all machines without a cluster at once, beside the problems of the clusters. There is no control plane.
 
 Runtime: three short runs of ansible-playbook.
 """
@@ -16,16 +16,17 @@ NOWHERE = site.cluster("/nowhere/kubeconfig")
 
 
 def refused(clusters: tuple[str, ...], machines: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, list[str]]:
-    """By cluster: its faults about machines."""
+    """Reported problems of machines, by cluster."""
     run = site.playbook("preflight", dict.fromkeys(clusters, NOWHERE), machines=machines)
-    told = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
-    assert all("/nowhere/kubeconfig" in text for text in told.values()), run.stdout
+    messages = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
+    assert all("/nowhere/kubeconfig" in text for text in messages.values()), run.stdout
     return {
-        name: [line for line in text.splitlines() if "machine without a cluster" in line] for name, text in told.items()
+        name: [line for line in text.splitlines() if "machine without a cluster" in line]
+        for name, text in messages.items()
     }
 
 
-def test_where_there_is_one_cluster_all_machines_are_its() -> None:
+def test_all_machines_belong_to_the_only_cluster() -> None:
     machines = {
         "workers": {"w1": {}, "w2": {"hwaccel_cluster": "north"}, "w3": {"hwaccel_cluster": ""}},
         "others": {"x": {"hwaccel_cluster": "moon"}},
@@ -33,7 +34,7 @@ def test_where_there_is_one_cluster_all_machines_are_its() -> None:
     assert refused(("north",), machines) == {"north": []}
 
 
-def test_a_cluster_that_is_not_there() -> None:
+def test_an_unknown_cluster_is_reported() -> None:
     machines = {
         "load_balancers": {"lb": {"hwaccel_cluster": "nort"}},
         "build_hosts": {"lb": {}, "builder": {"hwaccel_cluster": "north"}},
@@ -45,8 +46,8 @@ def test_a_cluster_that_is_not_there() -> None:
     )
 
 
-def test_no_cluster_where_there_are_several() -> None:
-    """Load balancers and boot servers are for all of them then."""
+def test_machines_without_a_cluster_are_reported_with_several_clusters() -> None:
+    """Load balancers and boot servers may belong to all clusters."""
     groups, shared = (
         ("hypervisors", "bootstrap", "control_plane", "workers", "edge_nodes", "build_hosts"),
         ("load_balancers", "boot_servers"),
@@ -57,11 +58,11 @@ def test_no_cluster_where_there_are_several() -> None:
         "right": {"hwaccel_cluster": "south"},
         "wrong": {"hwaccel_cluster": "moon"},
     }
-    told = refused(("north", "south"), machines)
-    assert told["north"] == told["south"]
-    assert sorted(line.split()[0] for line in told["north"]) == [
+    problems = refused(("north", "south"), machines)
+    assert problems["north"] == problems["south"]
+    assert sorted(line.split()[0] for line in problems["north"]) == [
         "empty",
         *(f"m-{group}" for group in sorted(groups)),
         "wrong",
     ]
-    assert "it has no hwaccel_cluster. Next: set it to one of north, south" in "\n".join(told["north"])
+    assert "it has no hwaccel_cluster. Next: set it to one of north, south" in "\n".join(problems["north"])

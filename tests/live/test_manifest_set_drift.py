@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set on a real API server: no-op, budgets, drift, conflicts, fields of others."""
+"""manifest_set on a real API server: runs without changes, budgets, drift, conflicts, fields of others."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ def objects(prefix: str) -> list[dict[str, t.Any]]:
     ]
 
 
-def test_first_apply_noop_and_change_stay_in_their_budgets(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = bench_objects(SPACE)
+def test_first_run_second_run_and_change_stay_within_their_budgets(sets: Sets, name: str, sandbox: t.Any) -> None:
+    definition = bench_objects(SPACE)
     audit = AuditLog(sandbox.audit_log)
-    first = sets.apply(name, asked)
+    first = sets.apply(name, definition)
     assert first.changed
-    assert len(first.rows) == len(asked) == 40
+    assert len(first.rows) == len(definition) == 40
     assert set(actions(first).values()) == {"created"}
     assert len(audit.ours()) <= 2 * 40 + 15
     assert len(audit.our_writes()) <= 40 + 2
 
     audit.mark()
-    second = sets.apply(name, asked)
+    second = sets.apply(name, definition)
     assert not second.changed
     assert set(actions(second).values()) == {"unchanged"}
     assert audit.our_writes() == []
     assert len(audit.ours()) <= 12
 
-    asked[-11]["data"]["a"] = "changed" if asked[-11]["kind"] == "ConfigMap" else None
+    definition[-11]["data"]["a"] = "changed" if definition[-11]["kind"] == "ConfigMap" else None
     audit.mark()
-    third = sets.apply(name, asked)
+    third = sets.apply(name, definition)
     assert sorted(actions(third).values()).count("configured") == 1
     assert len(audit.our_writes()) <= 1 + 2
 
@@ -113,18 +113,18 @@ def drift_delete(client: t.Any, prefix: str) -> None:
         (drift_delete, "", ""),
     ],
 )
-def test_drift_is_reclaimed_named_and_then_there_is_none(
+def test_drift_is_corrected_and_reported_once(
     sets: Sets, name: str, sandbox: t.Any, drift: c.Callable[[t.Any, str], None], manager: str, path: str
 ) -> None:
     sets.apply(name, objects(name))
     drift(sets.client(), name)
     planned = sets.apply(name, objects(name), check=True)
     audit = AuditLog(sandbox.audit_log)
-    mended = sets.apply(name, objects(name))
-    assert actions(planned) == actions(mended)
-    assert mended.changed
-    assert [(item["path"], item["manager"]) for item in mended.reclaimed] == [(path, manager)]
-    assert sorted(actions(mended).values()) == ["reclaimed", "unchanged", "unchanged"]
+    corrected = sets.apply(name, objects(name))
+    assert actions(planned) == actions(corrected)
+    assert corrected.changed
+    assert [(item["path"], item["manager"]) for item in corrected.reclaimed] == [(path, manager)]
+    assert sorted(actions(corrected).values()) == ["reclaimed", "unchanged", "unchanged"]
     assert len(audit.our_writes()) == 3
 
     audit.mark()
@@ -132,36 +132,36 @@ def test_drift_is_reclaimed_named_and_then_there_is_none(
     assert audit.our_writes() == []
 
 
-def test_a_fight_is_named_the_second_time(sets: Sets, name: str) -> None:
-    asked = [config_map(f"{name}-a", SPACE, {"a": "1"})]
-    sets.apply(name, asked)
+def test_a_recurring_conflict_is_reported_the_second_time(sets: Sets, name: str) -> None:
+    definition = [config_map(f"{name}-a", SPACE, {"a": "1"})]
+    sets.apply(name, definition)
     for expected in (False, True):
         sets.client().patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"a": "theirs"}}, field_manager="other-tool")
-        report = sets.apply(name, asked)
+        report = sets.apply(name, definition)
         assert any("other-tool takes over fields of the set" in text for text in report.warnings) is expected
 
 
-def test_a_conflict_names_field_and_manager_and_force_takes_it(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = [config_map(f"{name}-a", SPACE, {"a": "1"})]
-    sets.apply(name, asked)
+def test_a_conflict_is_reported_with_field_and_manager_and_can_be_forced(sets: Sets, name: str, sandbox: t.Any) -> None:
+    definition = [config_map(f"{name}-a", SPACE, {"a": "1"})]
+    sets.apply(name, definition)
     sets.client().patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"mine": "theirs"}}, field_manager="other-tool")
-    asked[0]["data"]["mine"] = "ours"
+    definition[0]["data"]["mine"] = "ours"
     audit = AuditLog(sandbox.audit_log)
-    refused = sets(name, asked)
+    refused = sets(name, definition)
     assert refused.failure is not None
     assert "data.mine" in str(refused.failure)
     assert "other-tool" in str(refused.failure)
     assert [(item["path"], item["manager"]) for item in refused.conflicts] == [("data.mine", "other-tool")]
     assert audit.our_writes() == []
-    forced = sets.apply(name, asked, force_conflicts=True)
+    forced = sets.apply(name, definition, force_conflicts=True)
     assert forced.changed
     assert sets.client().get(CONFIG_MAP, f"{name}-a", SPACE)["data"]["mine"] == "ours"
-    assert not sets.apply(name, asked).changed
+    assert not sets.apply(name, definition).changed
 
 
-def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_strict(sets: Sets, name: str) -> None:
-    asked = [workload("DaemonSet", f"{name}-ds", SPACE), config_map(f"{name}-a", SPACE)]
-    sets.apply(name, asked)
+def test_fields_added_by_others_are_reported_also_in_check_mode_and_fail_with_strict(sets: Sets, name: str) -> None:
+    definition = [workload("DaemonSet", f"{name}-ds", SPACE), config_map(f"{name}-a", SPACE)]
+    sets.apply(name, definition)
     client = sets.client()
     client.patch(CONFIG_MAP, f"{name}-a", SPACE, {"data": {"extra": "1"}}, field_manager="other-tool")
     daemon_sets = Resource("apps", "v1", "DaemonSet", "daemonsets", True)
@@ -176,34 +176,36 @@ def test_fields_that_others_added_are_told_also_in_check_mode_and_fail_under_str
         daemon_sets, f"{name}-ds", SPACE, sidecar, patch_type="application/json-patch+json", field_manager="injector"
     )
     for check in (True, False):
-        report = sets.apply(name, asked, check=check)
+        report = sets.apply(name, definition, check=check)
         assert not report.changed
-        found = {(item["kind"], item["path"], item["manager"]) for item in report.foreign_fields}
-        assert found == {
+        fields = {(item["kind"], item["path"], item["manager"]) for item in report.foreign_fields}
+        assert fields == {
             ("ConfigMap", "data.extra", "other-tool"),
             ("DaemonSet", 'spec.template.spec.containers[name="sidecar"]', "injector"),
         }
-    strict = sets(name, asked, strict=True)
+    strict = sets(name, definition, strict=True)
     assert strict.failure is not None
     assert "sidecar" in str(strict.failure)
 
 
 def test_replicas_are_left_to_an_autoscaler(sets: Sets, name: str) -> None:
-    asked = [deployment(f"{name}-d", SPACE, 1)]
-    sets.apply(name, asked)
+    definition = [deployment(f"{name}-d", SPACE, 1)]
+    sets.apply(name, definition)
     client = sets.client()
     client.patch(DEPLOYMENT, f"{name}-d", SPACE, {"spec": {"replicas": 3}}, subresource="scale", field_manager=HPA)
-    report = sets.apply(name, asked)
+    report = sets.apply(name, definition)
     assert not report.changed
     assert report.reclaimed == []
     assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
-    asked[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
-    assert sets.apply(name, asked).changed
+    definition[0]["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
+    assert sets.apply(name, definition).changed
     assert client.get(DEPLOYMENT, f"{name}-d", SPACE)["spec"]["replicas"] == 3
 
 
-def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Sets, name: str, sandbox: t.Any) -> None:
-    # The placeholder that charts ship; nothing is ever sent to this webhook.
+def test_a_ca_bundle_is_left_to_its_injector_also_when_drift_is_corrected(
+    sets: Sets, name: str, sandbox: t.Any
+) -> None:
+    # The placeholder of many charts. The API server never calls this webhook.
     hook = {
         "name": "v.example.com",
         "clientConfig": {"url": "https://127.0.0.1:1/", "caBundle": "Cg=="},
@@ -218,8 +220,8 @@ def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Se
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": f"{name}-w"},
     }
-    asked = [meta | {"webhooks": [hook]}]
-    sets.apply(name, asked)
+    definition = [meta | {"webhooks": [hook]}]
+    sets.apply(name, definition)
     client = sets.client()
 
     def edit(path: str, value: t.Any, manager: str) -> None:
@@ -228,25 +230,25 @@ def test_a_ca_bundle_is_left_to_its_injector_also_while_drift_is_mended(sets: Se
 
     edit("clientConfig/caBundle", "aW5qZWN0ZWQ=", "cert-manager-cainjector")
     injected = client.get(WEBHOOKS, f"{name}-w")
-    report = sets.apply(name, asked)
+    report = sets.apply(name, definition)
     assert not report.changed
     assert report.reclaimed == report.foreign_fields == report.conflicts == []
     assert client.get(WEBHOOKS, f"{name}-w") == injected
     audit = AuditLog(sandbox.audit_log)
-    assert not sets.apply(name, asked).changed
+    assert not sets.apply(name, definition).changed
     assert audit.our_writes() == []
 
     edit("timeoutSeconds", 3, "kubectl-edit")
     edit("failurePolicy", "Fail", "kubectl-edit")
-    mended = sets.apply(name, asked)
-    assert [(item["path"], item["manager"]) for item in mended.reclaimed] == [
+    corrected = sets.apply(name, definition)
+    assert [(item["path"], item["manager"]) for item in corrected.reclaimed] == [
         ('webhooks[name="v.example.com"].failurePolicy', "kubectl-edit")
     ]
     live = client.get(WEBHOOKS, f"{name}-w")["webhooks"][0]
     assert live["failurePolicy"] == "Ignore"
     assert live["clientConfig"]["caBundle"] == "aW5qZWN0ZWQ="
     audit.mark()
-    assert not sets.apply(name, asked).changed
+    assert not sets.apply(name, definition).changed
     assert audit.our_writes() == []
 
 
@@ -265,12 +267,17 @@ def test_warnings_of_the_server_are_returned(sets: Sets, name: str) -> None:
 
 
 def test_status_written_by_others_is_not_our_change(sets: Sets, name: str) -> None:
-    asked = [deployment(f"{name}-d", SPACE, 1)]
-    sets.apply(name, asked)
+    definition = [deployment(f"{name}-d", SPACE, 1)]
+    sets.apply(name, definition)
     sets.client().patch(
-        DEPLOYMENT, f"{name}-d", SPACE, {"status": {"replicas": 1}}, subresource="status", field_manager="someone"
+        DEPLOYMENT,
+        f"{name}-d",
+        SPACE,
+        {"status": {"replicas": 1}},
+        subresource="status",
+        field_manager="another-controller",
     )
-    report = sets.apply(name, asked, diff=True)
+    report = sets.apply(name, definition, diff=True)
     assert not report.changed
     assert report.diff == []
     assert report.foreign_fields == []
@@ -298,7 +305,7 @@ def test_secrets_are_redacted_and_their_set_is_recorded_in_a_secret(sets: Sets, 
     assert not sets.apply(name, [config_map(f"{name}-a", SPACE), body]).changed
 
 
-def test_what_the_server_says_of_a_secret_does_not_show_its_values(sets: Sets, name: str) -> None:
+def test_messages_of_the_server_about_a_secret_do_not_show_its_values(sets: Sets, name: str) -> None:
     metadata = {"name": f"{name}-s", "namespace": SPACE}
     client = sets.client()
     for values in (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set killed after each single write: the next run ends in the state of an undisturbed one."""
+"""manifest_set is killed after each single write: the next run results in the same state as an undisturbed run."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def old_objects() -> list[dict[str, t.Any]]:
 
 
 def new_objects() -> list[dict[str, t.Any]]:
-    """Against the old: one changed, one gone, one new, a kind and an object of it."""
-    changed = [
+    """The old objects with one changed, one removed, one added, and a new kind with an object."""
+    maps_and_deployment = [
         config_map("cm0", SPACE, {"b": "2"}),
         *old_objects()[1:4],
         deployment("d", SPACE, 2),
         config_map("cm9", SPACE),
     ]
-    return [*changed, crd("victims", "Victim"), custom("Victim", "one", SPACE, 1)]
+    return [*maps_and_deployment, crd("victims", "Victim"), custom("Victim", "one", SPACE, 1)]
 
 
 def state(sets: Sets) -> dict[str, t.Any]:
-    """The set as the server has it: objects, what we own of them, and what the record says; without uids and times."""
+    """The set on the server: objects, the fields that we own of them, and the record; without uids and times."""
     client = sets.client()
     world: dict[str, t.Any] = {}
     for api_version, kind in (("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("tests.hwaccel.example/v1", "Victim")):
@@ -68,7 +68,7 @@ def state(sets: Sets) -> dict[str, t.Any]:
 
 
 def settled(item: dict[str, t.Any]) -> dict[str, t.Any]:
-    """Without what the deployment controller notes of its own accord, a moment later."""
+    """An object without the annotation that the Deployment controller adds a moment later."""
     body = diff.comparable(item)
     annotations = {
         key: value
@@ -103,7 +103,7 @@ def test_killed_after_each_write_of_an_apply(
         sets.apply(NAME, after())
         assert state(sets) == undisturbed, f"after a kill at write {write}"
         assert not sets.apply(NAME, after()).changed
-    # Each object, the record twice, and what is pruned.
+    # There are writes for each object, two for the record, and those of pruning.
     assert kills >= len(after()) // 2 + 2
     reset(sets, None)
 
@@ -123,7 +123,7 @@ def test_killed_after_each_write_of_a_removal(sets: Sets) -> None:
     assert kills >= len(new_objects())
 
 
-def test_a_killed_run_is_made_good_by_another_definition(sets: Sets) -> None:
+def test_a_run_with_another_definition_completes_a_killed_one(sets: Sets) -> None:
     reset(sets, None)
     assert dies_after(4, sets.kubeconfig, lambda client: sets(NAME, old_objects(), client=client))
     sets.apply(NAME, new_objects(), max_prune="100%")

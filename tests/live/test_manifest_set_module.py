@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set as its users meet it: by ansible, with kubectl beside it, with webhooks and slices."""
+"""manifest_set as users run it: with the command ansible, beside kubectl, with webhooks and slices."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.plugins.modules import manifest_set
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, deployment
 
-#: Where this collection was imported from: a folder with ansible_collections/hwaccel/gpu in it.
+#: The folder with ansible_collections/hwaccel/gpu from which this collection was imported.
 COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 SPACE = "module"
 
 
 def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple[int, dict[str, t.Any], str]:
-    """One ad-hoc task; exit status, result, and everything that was printed."""
+    """Exit status, result, and output of one ad-hoc task."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(sandbox.state_dir),
@@ -40,7 +40,7 @@ def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
     }
     environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
-    given = json.dumps({"kubeconfig": sandbox.kubeconfig} | arguments)
+    module_arguments = json.dumps({"kubeconfig": sandbox.kubeconfig} | arguments)
     command = [
         str(pathlib.Path(sys.executable).parent / "ansible"),
         "localhost",
@@ -51,7 +51,7 @@ def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple
         "-m",
         "hwaccel.gpu.manifest_set",
         "-a",
-        given,
+        module_arguments,
     ]
     done = subprocess.run(
         [*command, *options], env=environment, capture_output=True, text=True, timeout=600, check=False
@@ -62,13 +62,13 @@ def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple
     return done.returncode, result, done.stdout[: head.start()] + done.stderr
 
 
-def test_apply_by_ansible_then_nothing_then_a_fault_in_words(sandbox: t.Any, sets: Sets, name: str) -> None:
-    asked = {
+def test_first_run_second_run_and_a_readable_error(sandbox: t.Any, sets: Sets, name: str) -> None:
+    arguments = {
         "name": name,
         "definition": [config_map(f"{name}-a", SPACE), deployment(f"{name}-d", SPACE)],
         "wait_timeout": 240,
     }
-    status, result, printed = ansible(sandbox, asked, "--diff")
+    status, result, printed = ansible(sandbox, arguments, "--diff")
     assert status == 0, printed
     assert result["changed"]
     assert {(row["kind"], row["action"], row["ready"]) for row in result["objects"]} == {
@@ -78,35 +78,35 @@ def test_apply_by_ansible_then_nothing_then_a_fault_in_words(sandbox: t.Any, set
     assert f"+++ after: ConfigMap {SPACE}/{name}-a" in printed
     assert result["not_ready"] == []
     assert "pending" not in result
-    status, result, _printed = ansible(sandbox, asked)
+    status, result, _printed = ansible(sandbox, arguments)
     assert (status, result["changed"]) == (0, False)
     assert result["requests"] <= 4 + 2
-    asked["definition"] = "kind: ["
-    status, result, printed = ansible(sandbox, asked, "-v")
+    arguments["definition"] = "kind: ["
+    status, result, printed = ansible(sandbox, arguments, "-v")
     assert status != 0
     assert "not valid YAML" in result["msg"]
     assert result["faults"][0]["where"].startswith("definition, document 1, line 2")
     assert "Traceback" not in printed + json.dumps(result)
 
 
-def test_progress_is_printed_while_it_waits(sandbox: t.Any, sets: Sets, name: str) -> None:
+def test_progress_is_printed_during_the_wait(sandbox: t.Any, sets: Sets, name: str) -> None:
     body = deployment(f"{name}-d", SPACE)
     body["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "yes"}
     status, result, printed = ansible(sandbox, {"name": name, "definition": [body], "wait_timeout": 12})
     assert status != 0
     assert f"Deployment {SPACE}/{name}-d: 0 of 1 pods" in result["msg"]
-    assert result["changed"], "what was applied before the wait failed is not forgotten"
+    assert result["changed"], "changes before the failed wait are reported"
     assert f"localhost: 0 of 1 ready, Deployment {SPACE}/{name}-d" in printed
 
 
-def test_waiting_goes_on_where_the_slice_before_stopped(sets: Sets, name: str) -> None:
-    asked = [deployment(f"{name}-d", SPACE), config_map(f"{name}-a", SPACE)]
-    asked[0]["spec"]["template"]["spec"]["nodeSelector"] = {f"{name}.example": "yes"}
+def test_a_wait_continues_where_the_previous_slice_stopped(sets: Sets, name: str) -> None:
+    definition = [deployment(f"{name}-d", SPACE), config_map(f"{name}-a", SPACE)]
+    definition[0]["spec"]["template"]["spec"]["nodeSelector"] = {f"{name}.example": "yes"}
     nodes = Resource("", "v1", "Node", "nodes", False)
     client = sets.client()
     node = client.list(nodes).items[0]["metadata"]["name"]
-    report = sets.apply(name, asked, wait=True, clock=Clock(deadline=time.monotonic()))
-    assert report.pending is not None, "no node matches, so its pod can not run yet"
+    report = sets.apply(name, definition, wait=True, clock=Clock(deadline=time.monotonic()))
+    assert report.pending is not None, "no node matches, so the pod cannot run yet"
     client.patch(nodes, node, "", {"metadata": {"labels": {f"{name}.example": "yes"}}})
     try:
         slices = 0
@@ -114,8 +114,10 @@ def test_waiting_goes_on_where_the_slice_before_stopped(sets: Sets, name: str) -
             slices += 1
             assert slices < 1000
             resume = json.loads(json.dumps(report.pending))
-            report = sets.apply(name, asked, wait=True, resume=resume, clock=Clock(deadline=time.monotonic() + 0.3))
-        assert report.changed, "what the first slice wrote is told by the last one"
+            report = sets.apply(
+                name, definition, wait=True, resume=resume, clock=Clock(deadline=time.monotonic() + 0.3)
+            )
+        assert report.changed, "the last slice reports the changes of the first one"
         assert actions(report)[f"Deployment.apps {SPACE}/{name}-d"] == "created"
         assert all(row.ready for row in report.rows.values() if row.key.kind == "Deployment")
     finally:
@@ -154,7 +156,7 @@ def api_service(name: str) -> Obj:
 
 
 @pytest.mark.parametrize("extension", [webhook, api_service])
-def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(
+def test_extensions_of_the_server_are_created_last_and_only_with_ready_endpoints(
     sets: Sets, name: str, extension: c.Callable[[str], Obj]
 ) -> None:
     service = {
@@ -166,30 +168,30 @@ def test_extensions_of_the_server_come_last_and_only_with_somebody_behind_them(
     body = extension(name)
     client = sets.client()
     resource = client.resource(body["apiVersion"], body["kind"])
-    asked = [body, service]
-    late = sets(name, asked, wait_timeout=1)
+    definition = [body, service]
+    late = sets(name, definition, wait_timeout=1)
     assert late.failure is not None
     assert f"Service {SPACE}/{name} has no ready endpoints" in str(late.failure)
     with pytest.raises(NotFound):
         client.get(resource, body["metadata"]["name"])
-    paused = sets(name, asked, clock=Clock(deadline=time.monotonic()))
+    paused = sets(name, definition, clock=Clock(deadline=time.monotonic()))
     assert paused.pending is not None
     assert "endpoints of Service" in paused.progress[-1]
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         helper = pool.submit(sets.apply, f"{name}-pods", [deployment(name, SPACE)])
-        report = sets.apply(name, asked, resume=paused.pending)
+        report = sets.apply(name, definition, resume=paused.pending)
         helper.result()
     assert actions(report) == {
         f"{body['kind']}.{resource.group} {body['metadata']['name']}": "created",
         f"Service {SPACE}/{name}": "unchanged",
     }
-    assert not sets.apply(name, asked).changed
+    assert not sets.apply(name, definition).changed
     sets.remove(name)
     sets.remove(f"{name}-pods")
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on this machine")
-def test_kubectl_keeps_its_hands_off_our_set(sandbox: t.Any, sets: Sets, name: str) -> None:
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not available")
+def test_kubectl_does_not_change_our_set(sandbox: t.Any, sets: Sets, name: str) -> None:
     sets.apply(name, [config_map(f"{name}-a", SPACE)])
     command = [
         "kubectl",

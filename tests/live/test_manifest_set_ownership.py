@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set on a real API server: what is not ours, what is pruned, two runs at once."""
+"""manifest_set on a real API server: objects of others, pruning, two runs at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUNTIME_CLASS = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", 
 SPACE = "owner"
 
 
-def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sandbox: t.Any) -> None:
+def test_objects_of_others_are_neither_changed_nor_deleted(sets: Sets, name: str, sandbox: t.Any) -> None:
     client = sets.client()
     foreign = [
         (
@@ -64,7 +64,7 @@ def test_foreign_objects_are_neither_taken_nor_deleted(sets: Sets, name: str, sa
         client.delete(resource, body["metadata"]["name"])
 
 
-def test_adopted_objects_are_given_up_not_deleted(sets: Sets, name: str) -> None:
+def test_adopted_objects_are_released_and_not_deleted(sets: Sets, name: str) -> None:
     client = sets.client()
     body = {
         "apiVersion": "node.k8s.io/v1",
@@ -73,13 +73,16 @@ def test_adopted_objects_are_given_up_not_deleted(sets: Sets, name: str) -> None
         "handler": "nvidia",
     }
     client.create(body, RUNTIME_CLASS, field_manager="k3s")
-    asked = [body | {"metadata": {"name": f"{name}-rc", "labels": {"mine": "yes"}}}, config_map(f"{name}-a", SPACE)]
-    planned = sets.apply(name, asked, adopt=True, check=True)
-    report = sets.apply(name, asked, adopt=True)
+    definition = [
+        body | {"metadata": {"name": f"{name}-rc", "labels": {"mine": "yes"}}},
+        config_map(f"{name}-a", SPACE),
+    ]
+    planned = sets.apply(name, definition, adopt=True, check=True)
+    report = sets.apply(name, definition, adopt=True)
     assert actions(report) == actions(planned)
     assert actions(report)[f"RuntimeClass.node.k8s.io {name}-rc"] == "adopted"
-    assert not sets.apply(name, asked).changed
-    released = sets.apply(name, asked[1:])
+    assert not sets.apply(name, definition).changed
+    released = sets.apply(name, definition[1:])
     assert actions(released)[f"RuntimeClass.node.k8s.io {name}-rc"] == "released"
     live = client.get(RUNTIME_CLASS, f"{name}-rc")
     assert live["handler"] == "nvidia"
@@ -87,17 +90,17 @@ def test_adopted_objects_are_given_up_not_deleted(sets: Sets, name: str) -> None
     client.delete(RUNTIME_CLASS, f"{name}-rc")
 
 
-def test_an_adopted_object_that_could_not_live_without_our_fields_keeps_them(sets: Sets, name: str) -> None:
+def test_an_adopted_object_keeps_our_fields_that_it_requires(sets: Sets, name: str) -> None:
     client = sets.client()
     body = deployment(f"{name}-d", SPACE, 1)
     deployments = client.resource("apps/v1", "Deployment")
     client.create(body, deployments, field_manager="kubectl-create")
-    asked = deployment(f"{name}-d", SPACE, 1)
-    asked["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
-    refused = sets(name, [asked], adopt=True)
+    definition = deployment(f"{name}-d", SPACE, 1)
+    definition["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/pause:3.9"
+    refused = sets(name, [definition], adopt=True)
     assert refused.failure is not None
     assert "kubectl-create" in str(refused.failure)
-    sets.apply(name, [asked], adopt=True, force_conflicts=True)
+    sets.apply(name, [definition], adopt=True, force_conflicts=True)
     planned = sets.apply(name, None, state="absent", check=True)
     assert actions(planned) == actions(sets.remove(name))
     live = client.get(deployments, f"{name}-d", SPACE)
@@ -108,21 +111,21 @@ def test_an_adopted_object_that_could_not_live_without_our_fields_keeps_them(set
 
 
 def test_one_object_in_two_sets_is_an_error(sets: Sets, name: str) -> None:
-    asked = [config_map(f"{name}-a", SPACE)]
-    sets.apply(name, asked)
-    other = sets(f"{name}-other", asked, adopt=True)
+    definition = [config_map(f"{name}-a", SPACE)]
+    sets.apply(name, definition)
+    other = sets(f"{name}-other", definition, adopt=True)
     assert other.failure is not None
     assert "is in another set" in str(other.failure)
     assert name in str(other.failure)
 
 
-def test_an_object_made_anew_by_somebody_is_not_taken(sets: Sets, name: str) -> None:
+def test_an_object_that_another_user_recreated_is_not_changed(sets: Sets, name: str) -> None:
     client = sets.client()
-    asked = [config_map(f"{name}-a", SPACE), config_map(f"{name}-b", SPACE)]
-    sets.apply(name, asked)
+    definition = [config_map(f"{name}-a", SPACE), config_map(f"{name}-b", SPACE)]
+    sets.apply(name, definition)
     client.delete(CONFIG_MAP, f"{name}-a", SPACE)
     client.create(config_map(f"{name}-a", SPACE, {"theirs": "1"}), CONFIG_MAP, field_manager="kubectl-create")
-    report = sets(name, asked)
+    report = sets(name, definition)
     assert report.failure is not None
     assert "the set's object was deleted and another one was created" in str(report.failure)
     sets.remove(name)
@@ -131,18 +134,18 @@ def test_an_object_made_anew_by_somebody_is_not_taken(sets: Sets, name: str) -> 
 
 
 def test_pruning_and_its_limits(sets: Sets, name: str, sandbox: t.Any) -> None:
-    asked = [config_map(f"{name}-{index}", SPACE) for index in range(10)]
-    sets.apply(name, asked)
+    definition = [config_map(f"{name}-{index}", SPACE) for index in range(10)]
+    sets.apply(name, definition)
     audit = AuditLog(sandbox.audit_log)
-    refused = sets(name, asked[:7])
+    refused = sets(name, definition[:7])
     assert refused.failure is not None
     assert "3 of 10 members would be deleted" in str(refused.failure)
     assert audit.our_writes() == []
     everything = sets(name, [config_map(f"{name}-new", SPACE)], max_prune="100%")
     assert everything.failure is not None
     assert "never removes all" in str(everything.failure)
-    planned = sets.apply(name, asked[:8], check=True)
-    report = sets.apply(name, asked[:8])
+    planned = sets.apply(name, definition[:8], check=True)
+    report = sets.apply(name, definition[:8])
     assert actions(planned) == actions(report)
     assert sorted(key for key, action in actions(report).items() if action == "deleted") == [
         f"ConfigMap {SPACE}/{name}-8",
@@ -150,25 +153,25 @@ def test_pruning_and_its_limits(sets: Sets, name: str, sandbox: t.Any) -> None:
     ]
     with pytest.raises(NotFound):
         sets.client().get(CONFIG_MAP, f"{name}-9", SPACE)
-    assert not sets.apply(name, asked[:8]).changed
-    kept = sets.apply(name, asked[:5], prune=False)
+    assert not sets.apply(name, definition[:8]).changed
+    kept = sets.apply(name, definition[:5], prune=False)
     assert sorted(actions(kept).values()).count("kept") == 3
 
 
-def test_namespace_and_crd_are_not_pruned_and_absent_keeps_what_holds_foreign_things(sets: Sets, name: str) -> None:
+def test_namespace_and_crd_are_not_pruned_and_absent_keeps_those_with_objects_of_others(sets: Sets, name: str) -> None:
     client = sets.client()
     group = f"{name}.example"
-    definition = crd("gadgets", "Gadget", group)
-    asked = [
+    kind = crd("gadgets", "Gadget", group)
+    definition = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}},
-        definition,
+        kind,
         config_map(f"{name}-a", f"{name}-ns"),
     ]
-    sets.apply(name, asked)
-    pruned = sets.apply(name, asked[2:], max_prune="100%")
+    sets.apply(name, definition)
+    pruned = sets.apply(name, definition[2:], max_prune="100%")
     assert actions(pruned)[f"Namespace {name}-ns"] == "kept"
     client.create(config_map("theirs", f"{name}-ns"), CONFIG_MAP)
-    until(lambda: served(client, f"{group}/v1", "Gadget"), "discovery to tell of the kind")
+    until(lambda: served(client, f"{group}/v1", "Gadget"), "discovery to contain the kind")
     gadgets = client.resource(f"{group}/v1", "Gadget")
     client.create(custom("Gadget", "theirs", SPACE, 1, group), gadgets)
     planned = sets.apply(name, None, state="absent", check=True)
@@ -194,16 +197,16 @@ def served(client: t.Any, api_version: str, kind: str) -> bool:
     return True
 
 
-def test_two_runs_at_once_the_second_waits_or_names_the_holder(sets: Sets, name: str) -> None:
-    asked = [config_map(f"{name}-{index}", SPACE) for index in range(3)]
-    sets.apply(name, asked)
+def test_the_second_of_two_runs_waits_or_reports_the_holder(sets: Sets, name: str) -> None:
+    definition = [config_map(f"{name}-{index}", SPACE) for index in range(3)]
+    sets.apply(name, definition)
     alive = Holder("other-host pid 7 (x y z t)", lambda identity: False)
-    blocked = _Held(sets.client())
-    asked[0]["data"] = {"a": "first"}
-    first = threading.Thread(target=lambda: sets.apply(name, asked, client=blocked, holder=alive))
+    blocked = _BlockedClient(sets.client())
+    definition[0]["data"] = {"a": "first"}
+    first = threading.Thread(target=lambda: sets.apply(name, definition, client=blocked, holder=alive))
     first.start()
     assert blocked.holding.wait(240)
-    second = [*asked[1:], config_map(f"{name}-0", SPACE, {"a": "second"})]
+    second = [*definition[1:], config_map(f"{name}-0", SPACE, {"a": "second"})]
     try:
         refused = sets(name, second, lock_timeout=1)
         assert refused.failure is not None
@@ -220,27 +223,27 @@ def test_two_runs_at_once_the_second_waits_or_names_the_holder(sets: Sets, name:
     assert sets.client().get(CONFIG_MAP, f"{name}-0", SPACE)["data"] == {"a": "second"}
 
 
-def test_a_dead_holder_is_taken_over(sets: Sets, name: str) -> None:
-    asked = [config_map(f"{name}-a", SPACE)]
-    sets.apply(name, asked)
+def test_the_lock_of_a_dead_holder_is_taken_over(sets: Sets, name: str) -> None:
+    definition = [config_map(f"{name}-a", SPACE)]
+    sets.apply(name, definition)
     client = sets.client()
-    # Its clock is that of another host: what it says does not count.
+    # The time stamps are from the clock of another host, and are not compared with ours.
     stamp = {
         "hwaccel.gpu/held-by": "host pid 7 (x y z t)",
         "hwaccel.gpu/held-renewed": "2026-01-01T00:00:00.000000Z",
         "hwaccel.gpu/held-seconds": "90",
     }
-    asked[0]["data"] = {"a": "2"}
+    definition[0]["data"] = {"a": "2"}
     client.patch(CONFIG_MAP, name, "hwaccel-gpu-records", {"metadata": {"annotations": stamp}})
-    assert sets(name, asked, lock_timeout=0).failure is not None
+    assert sets(name, definition, lock_timeout=0).failure is not None
     slept: list[float] = []
     clock = Clock(monotonic=lambda: sum(slept), sleep=slept.append)
-    assert sets.apply(name, asked, clock=clock).changed
+    assert sets.apply(name, definition, clock=clock).changed
     assert 90 <= sum(slept) < 92
 
 
-class _Held:
-    """A client whose first real apply takes the time that others need meanwhile."""
+class _BlockedClient:
+    """A client whose applies block until `released` is set, except dry runs."""
 
     def __init__(self, client: t.Any) -> None:
         self._client = client
@@ -257,21 +260,21 @@ class _Held:
 
 
 def test_removal_leaves_nothing(make_sandbox: t.Any) -> None:
-    fresh = make_sandbox({"time_scale": 0.02, "pools": [{"name": "cpu", "count": 1}]})
-    sets = Sets(fresh.kubeconfig)
+    sandbox = make_sandbox({"time_scale": 0.02, "pools": [{"name": "cpu", "count": 1}]})
+    sets = Sets(sandbox.kubeconfig)
     client = sets.client()
     await_filled(client)
     before = snapshot(client)
-    asked = [
+    definition = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "whole"}},
-        crd("whats", "What"),
-        custom("What", "one", "whole", 1),
+        crd("samples", "Sample"),
+        custom("Sample", "one", "whole", 1),
         config_map("a", "whole"),
         deployment("d", "whole", 1),
         workload("DaemonSet", "ds", "whole"),
     ]
-    sets.apply("whole", asked, wait=True)
+    sets.apply("whole", definition, wait=True)
     sets.remove("whole")
     client.forget_discovery()
-    # The API server takes its own APIService of a group that is gone away after it.
+    # The API server removes its APIService of a deleted group a moment later.
     await_alike(before, lambda: snapshot(client))

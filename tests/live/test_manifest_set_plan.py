@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""manifest_set on a real API server: what it foresees before it writes: kinds of the same call, immutable fields, webhooks, rights."""
+"""manifest_set on a real API server: predictions before the first write, about kinds of the same call, immutable fields, webhooks, rights."""
 
 from __future__ import annotations
 
@@ -36,14 +36,12 @@ RBAC = "rbac.authorization.k8s.io"
 SPACE = "plan"
 
 
-def test_a_namespace_that_nobody_makes_is_a_mark_in_check_mode_and_a_fault_in_the_run(
-    sets: Sets, name: str, sandbox: t.Any
-) -> None:
-    asked = [config_map("a", f"{name}-nowhere")]
-    planned = sets.apply(name, asked, check=True)
+def test_a_missing_namespace_is_noted_in_check_mode_and_fails_the_run(sets: Sets, name: str, sandbox: t.Any) -> None:
+    definition = [config_map("a", f"{name}-nowhere")]
+    planned = sets.apply(name, definition, check=True)
     assert "the run fails unless it is created before" in next(iter(planned.rows.values())).reason
     audit = AuditLog(sandbox.audit_log)
-    report = sets(name, asked)
+    report = sets(name, definition)
     assert report.failure is not None
     assert f"{name}-nowhere" in str(report.failure)
     assert audit.our_writes() == []
@@ -51,7 +49,7 @@ def test_a_namespace_that_nobody_makes_is_a_mark_in_check_mode_and_a_fault_in_th
 
 def test_crd_and_custom_resource_in_one_call_and_plan_equals_run(sets: Sets, name: str, sandbox: t.Any) -> None:
     group = f"{name}.example"
-    asked = [
+    definition = [
         custom("Widget", "one", f"{name}-ns", 1, group),
         config_map("a", f"{name}-ns"),
         deployment("d", f"{name}-ns", 1),
@@ -59,47 +57,46 @@ def test_crd_and_custom_resource_in_one_call_and_plan_equals_run(sets: Sets, nam
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}},
     ]
     audit = AuditLog(sandbox.audit_log)
-    planned = sets.apply(name, asked, check=True)
+    planned = sets.apply(name, definition, check=True)
     assert audit.our_writes() == []
     marked = {str(key) for key, row in planned.rows.items() if "planned, not validated" in row.reason}
     assert marked == {f"Widget.{group} {name}-ns/one", f"ConfigMap {name}-ns/a", f"Deployment.apps {name}-ns/d"}
-    report = sets.apply(name, asked)
+    report = sets.apply(name, definition)
     assert actions(planned) == actions(report)
-    assert not sets.apply(name, asked).changed
-    wrong = [*asked[1:], custom("Widget", "one", f"{name}-ns", "x", group)]  # type: ignore[arg-type]
+    assert not sets.apply(name, definition).changed
+    wrong = [*definition[1:], custom("Widget", "one", f"{name}-ns", "x", group)]  # type: ignore[arg-type]
     refused = sets(name, wrong)
     assert refused.failure is not None
     assert "spec.size" in str(refused.failure)
 
 
-def test_custom_resources_are_waited_for_by_expression_and_removed_before_their_controllers(
-    sets: Sets, name: str
-) -> None:
+def test_custom_resources_are_awaited_by_expression_and_deleted_before_their_controllers(sets: Sets, name: str) -> None:
     group = f"{name}.example"
     body = custom("Thing", "one", SPACE, 1, group)
     body["metadata"]["finalizers"] = ["tests.hwaccel.example/wait"]
-    asked = [crd("things", "Thing", group), body, config_map(f"{name}-a", SPACE)]
+    definition = [crd("things", "Thing", group), body, config_map(f"{name}-a", SPACE)]
     client = sets.client()
-    late = sets(name, asked, wait=True, wait_timeout=2, ready_when={"Thing": "status.phase == 'Done'"})
+    late = sets(name, definition, wait=True, wait_timeout=2, ready_when={"Thing": "status.phase == 'Done'"})
     assert late.failure is not None
     assert "status.phase" in str(late.failure)
     things = client.resource(f"{group}/v1", "Thing")
     client.patch(things, "one", SPACE, {"status": {"phase": "Done"}}, subresource="status")
-    sets.apply(name, asked, wait=True, ready_when={f"Thing.{group}": "status.phase == 'Done'"})
+    sets.apply(name, definition, wait=True, ready_when={f"Thing.{group}": "status.phase == 'Done'"})
 
-    def free() -> None:
+    def remove_finalizer() -> None:
         try:
             until(
-                lambda: "deletionTimestamp" in client.get(things, "one", SPACE)["metadata"], "the removal to come to it"
+                lambda: "deletionTimestamp" in client.get(things, "one", SPACE)["metadata"],
+                "the deletion of the custom resource",
             )
-            # Not waited for: this is what a removal in another order would need, to be seen.
+            # Within this time, a removal in the wrong order would delete the ConfigMap.
             time.sleep(1.5)
             assert client.get(CONFIG_MAP, f"{name}-a", SPACE)["data"]
         finally:
             client.patch(things, "one", SPACE, {"metadata": {"finalizers": None}})
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        helper = pool.submit(free)
+        helper = pool.submit(remove_finalizer)
         report = sets.remove(name)
         helper.result()
     assert set(actions(report).values()) == {"deleted"}
@@ -140,7 +137,7 @@ def another_image(body: Obj) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "change", "field"),
+    ("create", "change", "field"),
     [
         (role_binding, another_role, "roleRef"),
         (cluster_role_binding, another_role, "roleRef"),
@@ -148,10 +145,10 @@ def another_image(body: Obj) -> None:
     ],
     ids=["RoleBinding", "ClusterRoleBinding", "Job"],
 )
-def test_what_holds_nothing_is_recreated_unasked_where_a_field_cannot_change(
-    sets: Sets, name: str, made: c.Callable[[str], Obj], change: c.Callable[[Obj], None], field: str
+def test_objects_without_state_are_recreated_when_an_immutable_field_changes(
+    sets: Sets, name: str, create: c.Callable[[str], Obj], change: c.Callable[[Obj], None], field: str
 ) -> None:
-    body = made(name)
+    body = create(name)
     sets.apply(name, [body])
     client = sets.client()
     resource = client.resource(body["apiVersion"], body["kind"])
@@ -167,41 +164,41 @@ def test_what_holds_nothing_is_recreated_unasked_where_a_field_cannot_change(
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     settled = copy.deepcopy(after)
     change(settled)
-    assert settled == after, "the new one has the value that was asked for"
+    assert settled == after, "the new object has the desired value"
     assert not sets.apply(name, [body]).changed
     sets.remove(name)
 
 
-def test_a_workloads_immutable_fields_are_a_fault_unless_its_pods_may_be_orphaned(
+def test_an_immutable_field_of_a_workload_fails_unless_its_pods_may_be_orphaned(
     sets: Sets, name: str, sandbox: t.Any
 ) -> None:
     daemon_set = workload("DaemonSet", f"{name}-ds", SPACE)
-    asked = [daemon_set]
-    sets.apply(name, asked, wait=True)
+    definition = [daemon_set]
+    sets.apply(name, definition, wait=True)
     client = sets.client()
     pods = {pod["metadata"]["uid"] for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items}
     assert pods
     daemon_set["spec"]["selector"]["matchLabels"]["tier"] = "x"
     daemon_set["spec"]["template"]["metadata"]["labels"]["tier"] = "x"
     audit = AuditLog(sandbox.audit_log)
-    refused = sets(name, asked)
+    refused = sets(name, definition)
     assert refused.failure is not None
     assert "spec.selector" in str(refused.failure)
     assert audit.our_writes() == []
-    report = sets.apply(name, asked, on_immutable={"DaemonSet": "orphan"})
+    report = sets.apply(name, definition, on_immutable={"DaemonSet": "orphan"})
     assert actions(report)[f"DaemonSet.apps {SPACE}/{name}-ds"] == "recreated"
-    still = {
+    remaining = {
         pod["metadata"]["uid"]
         for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items
         if not pod["metadata"].get("deletionTimestamp")
     }
-    assert pods <= still
-    assert not sets.apply(name, asked).changed
+    assert pods <= remaining
+    assert not sets.apply(name, definition).changed
     for pod in client.list(POD, SPACE, label_selector=f"app={name}-ds").items:
         client.delete(POD, pod["metadata"]["name"], SPACE)
 
 
-def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: Sets, name: str) -> None:
+def test_with_a_webhook_without_dry_run_an_object_is_planned_but_not_validated(sets: Sets, name: str) -> None:
     hooks = Resource(
         "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
     )
@@ -222,16 +219,19 @@ def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: 
             }
         ],
     }
-    # Only admissionregistration v1beta1 could store sideEffects "Some"; what the engine does with the refusal is shown by a client that gives it.
+    # Only admissionregistration v1beta1 could store sideEffects "Some", so a client of the test returns the refusal of such a webhook.
     client = sets.client()
     client.create(hook, hooks)
-    asked = [config_map(f"{name}-a", SPACE)]
-    asked[0]["metadata"]["labels"] = {"hooked": name}
+    definition = [config_map(f"{name}-a", SPACE)]
+    definition[0]["metadata"]["labels"] = {"hooked": name}
     try:
         planned = sets.apply(
-            name, asked, check=True, client=_RefusesDryRun(connect({"kubeconfig": sets.kubeconfig}, check_mode=True))
+            name,
+            definition,
+            check=True,
+            client=_RefusesDryRun(connect({"kubeconfig": sets.kubeconfig}, check_mode=True)),
         )
-        report = sets.apply(name, asked, client=_RefusesDryRun(sets.client()))
+        report = sets.apply(name, definition, client=_RefusesDryRun(sets.client()))
     finally:
         client.delete(hooks, name)
     assert all(
@@ -242,7 +242,7 @@ def test_a_webhook_without_dry_run_makes_the_object_planned_not_validated(sets: 
 
 
 class _ReadsRecords:
-    """Somebody who may read nothing but records."""
+    """A client of a user who has no rights except to read records."""
 
     def __init__(self, client: t.Any, other: t.Any) -> None:
         self._client, self._other = client, other
@@ -257,7 +257,7 @@ class _ReadsRecords:
 
 
 class _RefusesDryRun:
-    """The answer of an API server whose webhook has side effects (k8s.io/apiserver, NewDryRunUnsupportedErr)."""
+    """A client of an API server whose webhook has side effects (k8s.io/apiserver, NewDryRunUnsupportedErr)."""
 
     def __init__(self, client: t.Any) -> None:
         self._client = client
@@ -274,7 +274,7 @@ class _RefusesDryRun:
         return self._client.apply(obj, resource, **options)
 
 
-def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, sandbox: t.Any) -> None:
+def test_missing_rights_are_reported_before_the_first_write(sets: Sets, name: str, sandbox: t.Any) -> None:
     rules = [
         {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": ["*"]},
         {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list", "watch"]},
@@ -291,7 +291,7 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
     sets.apply(f"{name}-rbac", [role, binding])
     limited = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": f"{name}-user"})
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{name}-ns"}}
-    asked = [
+    definition = [
         namespace,
         config_map(f"{name}-a", f"{name}-ns"),
         deployment(f"{name}-d", SPACE),
@@ -299,12 +299,12 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
     ]
     await_right(limited, "list", limited.resource("apps/v1", "Deployment"))
     audit = AuditLog(sandbox.audit_log)
-    report = sets(name, asked, client=limited)
+    report = sets(name, definition, client=limited)
     assert report.failure is not None
-    told = {(item["verb"], item["resource"], item["namespace"]) for item in report.missing_rights}
-    assert ("patch", "deployments", SPACE) in told
-    assert {("patch", "deployments", f"{name}-ns"), ("create", "deployments", f"{name}-ns")} <= told
-    assert not any(resource == "configmaps" for _verb, resource, _namespace in told)
+    missing = {(item["verb"], item["resource"], item["namespace"]) for item in report.missing_rights}
+    assert ("patch", "deployments", SPACE) in missing
+    assert {("patch", "deployments", f"{name}-ns"), ("create", "deployments", f"{name}-ns")} <= missing
+    assert not any(resource == "configmaps" for _verb, resource, _namespace in missing)
     reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": "nobody-at-all"})
     with pytest.raises(ManyFaults) as caught:
         sets(
@@ -320,7 +320,7 @@ def test_missing_rights_are_told_before_the_first_write(sets: Sets, name: str, s
     sets.remove(f"{name}-rbac")
 
 
-def test_everything_offline_is_told_at_once(sets: Sets, name: str) -> None:
+def test_all_errors_in_definitions_are_reported_at_once(sets: Sets, name: str) -> None:
     unknown = {"apiVersion": "nowhere.example/v1", "kind": "Nothing", "metadata": {"name": "x"}}
     no_namespace = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
     clustered = {

@@ -43,11 +43,11 @@ POOLS = parse_pools([{"name": "training", "nodes": [f"gpu-{number}" for number i
 
 @pytest.fixture(scope="module")
 def sandbox(make_sandbox: t.Any) -> t.Any:
-    made = make_sandbox(FLEET)
-    client = connect({"kubeconfig": made.kubeconfig})
+    sandbox = make_sandbox(FLEET)
+    client = connect({"kubeconfig": sandbox.kubeconfig})
     stack.label_as_nfd_would(client)
     stack.deploy_all(client)
-    return made
+    return sandbox
 
 
 @pytest.fixture
@@ -118,8 +118,8 @@ def test_check_mode_reports_missing_rights_of_a_reader(sandbox: t.Any, cluster: 
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "User", "name": name, "apiGroup": rbac}],
     }
-    for made in (role, binding):
-        cluster.client.create(made, cluster.client.resource(made["apiVersion"], made["kind"]))
+    for body in (role, binding):
+        cluster.client.create(body, cluster.client.resource(body["apiVersion"], body["kind"]))
     assert gate(cluster).values["nodes"]["passed"] == COUNT
     reader = connect({"kubeconfig": sandbox.kubeconfig, "impersonate_user": name})
     await_right(reader, "list", reader.resource("v1", "Node"))
@@ -237,7 +237,7 @@ def test_two_writers_of_the_taints_of_a_node_lose_no_change(sandbox: t.Any, clus
 
 def test_the_cordon_of_another_user_remains_when_a_node_is_released(cluster: Cluster) -> None:
     resource = cluster.client.resource("v1", "Node")
-    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="somebody")
+    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": True}}, field_manager="kubectl-cordon")
     until(
         lambda: "node.kubernetes.io/unschedulable" in cluster.taints("gpu-0"),
         "the node controller to taint the cordoned node",
@@ -247,7 +247,7 @@ def test_the_cordon_of_another_user_remains_when_a_node_is_released(cluster: Clu
     node = cluster.node("gpu-0")
     assert node["spec"]["unschedulable"]
     assert "node.kubernetes.io/unschedulable" in cluster.taints("gpu-0")
-    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": None}}, field_manager="somebody")
+    cluster.client.patch(resource, "gpu-0", "", {"spec": {"unschedulable": None}}, field_manager="kubectl-cordon")
 
 
 def test_slices_wait_for_a_rebooting_node(sandbox: t.Any, cluster: Cluster) -> None:

@@ -56,15 +56,15 @@ def sandbox(make_sandbox: t.Any) -> t.Any:
 
 
 def test_pools_and_classes(client: Client) -> None:
-    found = fleet.summary(client, DECLARED, rows=True)
-    assert [(pool["name"], pool["declared"], pool["nodes"], pool["ready"]) for pool in found["pools"]] == [
+    summary = fleet.summary(client, DECLARED, rows=True)
+    assert [(pool["name"], pool["declared"], pool["nodes"], pool["ready"]) for pool in summary["pools"]] == [
         ("training", True, 3, 3),
         ("cpu", False, 2, 2),
         ("default", False, 2, 2),
     ]
-    by_pool = {entry["pool"]: entry for entry in found["classes"]}
+    by_pool = {entry["pool"]: entry for entry in summary["classes"]}
     training, edge, cpu = by_pool["training"], by_pool["default"], by_pool["cpu"]
-    # Nothing has labeled the nodes yet: what is declared is assumed, and marked so.
+    # The nodes have no labels of NFD yet, so the declared GPUs are assumed, and reported as such.
     assert (training["gpu_present"], training["gpu_assumed"], training["count"], training["ready"]) == (
         False,
         True,
@@ -80,7 +80,7 @@ def test_pools_and_classes(client: Client) -> None:
         True,
     )
     assert (cpu["runtime"], cpu["runtime_version"], cpu["gpu_present"]) == ("cri-o", "1.32.1", False)
-    assert [row["name"] for row in found["nodes"]] == [
+    assert [row["name"] for row in summary["nodes"]] == [
         "cpu-0",
         "cpu-1",
         "edge-0",
@@ -89,8 +89,8 @@ def test_pools_and_classes(client: Client) -> None:
         "training-1",
         "training-2",
     ]
-    assert found["platform"]["distribution"] == "kubernetes" and found["platform"]["version"].startswith("v1.")
-    assert found["existing"] == {
+    assert summary["platform"]["distribution"] == "kubernetes" and summary["platform"]["version"].startswith("v1.")
+    assert summary["existing"] == {
         "nfd": [],
         "device_plugin": [],
         "driver": [],
@@ -99,10 +99,10 @@ def test_pools_and_classes(client: Client) -> None:
         "dcgm_exporter": [],
         "prometheus_operator": [],
     }
-    assert found["cluster_uid"] == client.get(fleet.NAMESPACE, "kube-system")["metadata"]["uid"]
+    assert summary["cluster_uid"] == client.get(fleet.NAMESPACE, "kube-system")["metadata"]["uid"]
 
 
-def test_labels_are_believed_and_selectors_select(client: Client) -> None:
+def test_labels_take_precedence_and_selectors_select(client: Client) -> None:
     labels = {
         "feature.node.kubernetes.io/pci-10de.present": "true",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
@@ -112,8 +112,8 @@ def test_labels_are_believed_and_selectors_select(client: Client) -> None:
     }
     client.patch(fleet.NODE, "training-1", "", {"metadata": {"labels": labels}})
     try:
-        found = fleet.summary(client, [], label_selector="nvidia.com/gpu.count=8")
-        assert found["pools"] == [
+        summary = fleet.summary(client, [], label_selector="nvidia.com/gpu.count=8")
+        assert summary["pools"] == [
             {
                 "name": "default",
                 "declared": False,
@@ -122,12 +122,12 @@ def test_labels_are_believed_and_selectors_select(client: Client) -> None:
                 "gpu": GPU,
             }
         ]
-        assert (found["classes"][0]["gpu_present"], found["classes"][0]["driver_version"]) == (True, "580.178.04")
+        assert (summary["classes"][0]["gpu_present"], summary["classes"][0]["driver_version"]) == (True, "580.178.04")
     finally:
         client.patch(fleet.NODE, "training-1", "", {"metadata": {"labels": dict.fromkeys(labels)}})
 
 
-def test_overlapping_pools_are_told_and_unknown_nodes_are_a_warning(client: Client) -> None:
+def test_overlapping_pools_are_reported_and_unknown_nodes_are_a_warning(client: Client) -> None:
     with pytest.raises(ManyFaults, match="overlap"):
         fleet.summary(client, [*DECLARED, {"name": "other", "nodes": ["training-1"]}])
     warnings: list[str] = []
@@ -135,7 +135,7 @@ def test_overlapping_pools_are_told_and_unknown_nodes_are_a_warning(client: Clie
     assert len(warnings) == 1 and "not-here-yet" in warnings[0]
 
 
-def test_what_others_deployed_is_found_and_what_is_ours_is_not(client: Client) -> None:
+def test_deployments_of_others_are_detected_and_ours_are_not(client: Client) -> None:
     sets = client.resource("apps/v1", "DaemonSet")
     images = {
         "nfd-w": ("worker", "mirror.example.com:5000/x/node-feature-discovery:v0.16.0"),
@@ -152,12 +152,12 @@ def test_what_others_deployed_is_found_and_what_is_ours_is_not(client: Client) -
             sets,
             field_manager="hwaccel.gpu/feature-discovery",
         )
-        found = fleet.summary(client)["existing"]
+        existing = fleet.summary(client)["existing"]
     finally:
         for name in (*images, "ours"):
             client.delete(sets, name, "default")
     assert {
-        component: [(entry["kind"], entry["name"]) for entry in entries] for component, entries in found.items()
+        component: [(entry["kind"], entry["name"]) for entry in entries] for component, entries in existing.items()
     } == {
         "nfd": [("DaemonSet", "nfd-w")],
         "device_plugin": [("DaemonSet", "plugin")],
@@ -187,8 +187,8 @@ def _daemon_set(name: str, container: str, image: str) -> dict[str, t.Any]:
 
 def query(options: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     return [
-        {"hwaccel.gpu.node_info": options, "register": "found"},
-        {"ansible.builtin.debug": {"msg": "RESULT {{ found.result | to_json }}"}},
+        {"hwaccel.gpu.node_info": options, "register": "info"},
+        {"ansible.builtin.debug": {"msg": "RESULT {{ info.result | to_json }}"}},
     ]
 
 
@@ -240,7 +240,7 @@ def _collections() -> str:
     return str(pathlib.Path(next(iter(package.__path__))).parents[2])
 
 
-def test_a_query_in_a_playbook_and_no_write(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
+def test_a_query_in_a_playbook_writes_nothing(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
     audit = AuditLog(sandbox.audit_log)
     code, output = play(sandbox, tmp_path, query({"query": "nodes[?architecture=='arm64'].name"}), "--check")
     assert code == 0, output
@@ -263,32 +263,32 @@ HOSTILE: list[tuple[dict[str, t.Any], str]] = [
 ]
 
 
-def test_whatever_is_asked_the_answer_is_a_sentence(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
-    """All in one playbook run: each task is rescued, and what it said is shown."""
-    (tmp_path / "vars.yml").write_text(yaml.safe_dump({"asked": [options for options, _expected in HOSTILE]}))
+def test_every_wrong_option_is_reported_in_a_readable_message(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
+    """One playbook run for all cases: each task is rescued, and its message is shown."""
+    (tmp_path / "vars.yml").write_text(yaml.safe_dump({"cases": [options for options, _expected in HOSTILE]}))
     blocks = [
         {
-            "block": [{"hwaccel.gpu.node_info": {name: f"{{{{ asked[{number}].{name} }}}}" for name in options}}],
+            "block": [{"hwaccel.gpu.node_info": {name: f"{{{{ cases[{number}].{name} }}}}" for name in options}}],
             "rescue": [{"ansible.builtin.debug": {"msg": f"CASE {number}: {{{{ ansible_failed_result.msg }}}}"}}],
         }
         for number, (options, _expected) in enumerate(HOSTILE)
     ]
     code, output = play(sandbox, tmp_path, blocks, "-vvv", "-e", "@vars.yml")
     assert code == 0, output
-    told = {
+    messages = {
         line.split("CASE ")[1].split(":", maxsplit=1)[0]: line
         for line in output.splitlines()
         if "CASE " in line and '"msg"' in line
     }
     missing = [
-        expected for number, (_options, expected) in enumerate(HOSTILE) if expected not in told.get(str(number), "")
+        expected for number, (_options, expected) in enumerate(HOSTILE) if expected not in messages.get(str(number), "")
     ]
-    assert not missing, told
+    assert not missing, messages
     assert "Traceback" not in output and "MODULE FAILURE" not in output
     assert "planted-secret" not in output
 
 
-def test_awx_credentials_come_by_the_environment(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
+def test_awx_credentials_are_read_from_the_environment(sandbox: t.Any, tmp_path: pathlib.Path) -> None:
     environ = {"K8S_AUTH_KUBECONFIG": sandbox.kubeconfig, "K8S_AUTH_VERIFY_SSL": "True", "K8S_AUTH_API_KEY": ""}
     code, output = play(sandbox, tmp_path, query({"kubeconfig": "", "query": "pools[].name"}), environ=environ)
     assert code == 0, output

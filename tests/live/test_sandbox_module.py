@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module and the role as users run them: predicted, done, done again, refused with reasons, taken away."""
+"""The module and the role as users run them: check mode, first and second run, refused options, removal."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Runs the module or the role against a sandbox of its own."""
+    """Runs the module and the role, each with its own sandbox."""
 
     folder: pathlib.Path
     components: str
 
     def module(self, *switches: str, **options: t.Any) -> Answer:
-        given = {"name": "module", "sources": str(ROLE_FILES), "components": self.components, **options}
-        text = self._run("ansible", "localhost", "-m", "hwaccel.gpu.sandbox", "-a", json.dumps(given), *switches)
+        arguments = {"name": "module", "sources": str(ROLE_FILES), "components": self.components, **options}
+        text = self._run("ansible", "localhost", "-m", "hwaccel.gpu.sandbox", "-a", json.dumps(arguments), *switches)
         result, _end = json.JSONDecoder().raw_decode(text, text.index("{", text.index("localhost | ")))
         return Answer(result, text)
 
@@ -93,14 +93,14 @@ class Caller:
 
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Caller]:
-    made = Caller(tmp_path_factory.mktemp("module"), find_programs().folder)
-    yield made
-    made.module(state="absent")
-    made.role(sandbox_state="absent")
-    assert list(made.folder.glob("state/hwaccel-gpu/sandbox/*")) == []
+    caller = Caller(tmp_path_factory.mktemp("module"), find_programs().folder)
+    yield caller
+    caller.module(state="absent")
+    caller.role(sandbox_state="absent")
+    assert list(caller.folder.glob("state/hwaccel-gpu/sandbox/*")) == []
 
 
-def test_predicted_done_and_done_again(caller: Caller) -> None:
+def test_check_mode_first_and_second_run(caller: Caller) -> None:
     predicted = caller.module("--check", "--diff", fleet=SMALL_FLEET).result
     assert predicted["changed"]
     assert not pathlib.Path(predicted["state_dir"]).exists()
@@ -122,7 +122,7 @@ def test_predicted_done_and_done_again(caller: Caller) -> None:
         assert again["nodes"] == 3
 
 
-def test_every_fault_of_a_fleet_file_is_told_and_nothing_is_touched(caller: Caller, tmp_path: pathlib.Path) -> None:
+def test_every_error_of_a_fleet_file_is_reported_and_nothing_is_changed(caller: Caller, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "fleet.yml"
     path.write_text("pools:\n  - {name: a, count: many}\n  - {name: b, kernel: '?'}\n", encoding="utf-8")
     refused = caller.module(fleet_file=str(path))
@@ -135,7 +135,7 @@ def test_every_fault_of_a_fleet_file_is_told_and_nothing_is_touched(caller: Call
     assert "there is no node 'x'" in caller.module(reboot=[{"node": "x"}]).result["msg"]
 
 
-def test_components_that_are_nowhere_are_told(caller: Caller, tmp_path: pathlib.Path) -> None:
+def test_missing_components_are_reported(caller: Caller, tmp_path: pathlib.Path) -> None:
     assert "does not exist" in caller.module(components=str(tmp_path / "none")).result["msg"]
 
 
@@ -148,13 +148,13 @@ def test_role_starts_stops_and_removes(caller: Caller) -> None:
     assert "changed=1" in caller.role(sandbox_state="stopped")
     assert "changed=0" in caller.role(sandbox_state="stopped")
     assert "changed=1" in caller.role("teardown")
-    gone = caller.role(sandbox_state="absent")
-    assert "changed=0" in gone
-    assert "kubeconfig=none" in gone
+    absent = caller.role(sandbox_state="absent")
+    assert "changed=0" in absent
+    assert "kubeconfig=none" in absent
     assert not folder.exists()
 
 
-def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(
+def test_the_preflight_of_the_role_returns_every_problem_and_its_start_refuses_them(
     caller: Caller, tmp_path: pathlib.Path
 ) -> None:
     wrong = {
@@ -162,10 +162,10 @@ def test_the_roles_preflight_returns_every_fault_and_its_start_refuses_them(
         "sandbox_fleet": {"pools": [{"name": "a", "count": "many"}]},
         "sandbox_components": str(tmp_path / "none"),
     }
-    asked = caller.role("preflight", **wrong)
-    assert "changed=0" in asked and "failed=0" in asked
+    preflight = caller.role("preflight", **wrong)
+    assert "changed=0" in preflight and "failed=0" in preflight
     refused = caller.role(**wrong)
     assert "failed=1" in refused
-    for told in (asked, refused):
-        assert "pool a.count" in told and "the folder of the components does not exist" in told
+    for output in (preflight, refused):
+        assert "pool a.count" in output and "the folder of the components does not exist" in output
     assert not (caller.folder / "state" / "hwaccel-gpu" / "sandbox" / "never").exists()

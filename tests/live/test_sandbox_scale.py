@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A thousand nodes: Ready in under a minute and 3 GiB, the whole control plane and the fleet agent counted; and `site` on them.
+"""A thousand nodes are Ready within a minute, with 3 GiB for control plane and fleet agent together; and `site` on such nodes.
 
-`site` brings six pods to each node, six thousand in all. Most of its time is the API server's, not the gates' and not the fleet agent's.
+`site` deploys six pods on each node, six thousand in all. The API server needs most of the time, not the gates or the fleet agent.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ GPU_NODES = {
 }
 
 
-def pids(made: Sandbox) -> dict[str, int]:
-    known = {name: process.known(made.layout.pid_file(name)) for name in COMPONENTS}
+def pids(sandbox: Sandbox) -> dict[str, int]:
+    known = {name: process.known(sandbox.layout.pid_file(name)) for name in COMPONENTS}
     return {name: one.pid for name, one in known.items() if one}
 
 
-def memory_mib(made: Sandbox) -> dict[str, int]:
-    """Proportional set size: pages that several processes of the one binary share are counted once."""
+def memory_mib(sandbox: Sandbox) -> dict[str, int]:
+    """Proportional set sizes, which count pages once that several processes of the same binary share."""
     sizes = {}
-    for name, pid in pids(made).items():
+    for name, pid in pids(sandbox).items():
         lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
         sizes[name] = next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024
     return sizes
 
 
-def processor_seconds(made: Sandbox) -> float:
+def processor_seconds(sandbox: Sandbox) -> float:
     fields = [
         pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        for pid in pids(made).values()
+        for pid in pids(sandbox).values()
     ]
     return sum(int(one[11]) + int(one[12]) for one in fields) / 100
 
@@ -56,24 +56,24 @@ def processor_seconds(made: Sandbox) -> float:
 @pytest.mark.slow
 def test_a_thousand_nodes(make_sandbox: t.Any) -> None:
     began = time.monotonic()
-    made = make_sandbox(THOUSAND)
+    sandbox = make_sandbox(THOUSAND)
     took = time.monotonic() - began
-    client = connect({"kubeconfig": made.kubeconfig})
+    client = connect({"kubeconfig": sandbox.kubeconfig})
     assert len(client.list(client.resource("v1", "Node")).items) == 1000
     leases = client.resource("coordination.k8s.io/v1", "Lease")
-    give_up = time.monotonic() + 120
+    deadline = time.monotonic() + 120
     while len(client.list(leases, namespace="kube-node-lease").items) < 1000:
-        assert time.monotonic() < give_up
+        assert time.monotonic() < deadline
         time.sleep(0.5)
     time.sleep(10)
-    before, begun = processor_seconds(made), time.monotonic()
+    before, begun = processor_seconds(sandbox), time.monotonic()
     time.sleep(30)
-    cores = (processor_seconds(made) - before) / (time.monotonic() - begun)
-    sizes = memory_mib(made)
+    cores = (processor_seconds(sandbox) - before) / (time.monotonic() - begun)
+    sizes = memory_mib(sandbox)
     print(
         f"1,000 nodes Ready after {took:.1f} s; MiB: {sizes}, together {sum(sizes.values())}; at rest {cores:.2f} cores"
     )
-    made.close()
+    sandbox.close()
     assert took < 60
     assert sum(sizes.values()) < 3072
     assert cores < 0.5
@@ -81,13 +81,13 @@ def test_a_thousand_nodes(make_sandbox: t.Any) -> None:
 
 @pytest.mark.slow
 def test_site_on_a_thousand_gpu_nodes(make_sandbox: t.Any) -> None:
-    made = make_sandbox(GPU_NODES)
-    clusters = {"thousand": cluster(made.kubeconfig, hwaccel_stages=ALL)}
+    sandbox = make_sandbox(GPU_NODES)
+    clusters = {"thousand": cluster(sandbox.kubeconfig, hwaccel_stages=ALL)}
     began = time.monotonic()
     first = playbook("site", clusters, timeout=1800)
     took = time.monotonic() - began
-    sizes, used = memory_mib(made), processor_seconds(made)
-    log = AuditLog(made.audit_log)
+    sizes, used = memory_mib(sandbox), processor_seconds(sandbox)
+    log = AuditLog(sandbox.audit_log)
     began = time.monotonic()
     again = playbook("site", clusters, timeout=600)
     written = log.our_writes()
@@ -95,7 +95,7 @@ def test_site_on_a_thousand_gpu_nodes(make_sandbox: t.Any) -> None:
         f"site on 1,000 GPU nodes: {took:.0f} s, control plane and fleet agent {used:.0f} s of processor time; MiB: {sizes}, together "
         f"{sum(sizes.values())}; again: {time.monotonic() - began:.0f} s"
     )
-    made.close()
+    sandbox.close()
     assert first.rc == 0, first.stdout[-6000:]
     assert [gate["nodes"]["passed"] for gate in first.results("node_gate")] == [1000] * 4
     assert again.rc == 0, again.stdout[-6000:]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last play of site tells of nodes that failed at an early stage also where a later one has stopped the run. It asks no cluster anything."""
+"""The last play of site also reports nodes that failed at an early stage when a later stage has stopped the run. It sends no requests to clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import site
 STOPPED = "apply of the set device-plugin: pods is forbidden. Next: grant the right"
 
 
-def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() -> None:
+def test_nodes_that_failed_early_are_reported_beside_the_error_that_stopped_a_later_stage() -> None:
     row = {
         "pool": "training",
         "nodes": 8,
@@ -44,12 +44,12 @@ def test_nodes_that_failed_early_are_told_beside_what_stopped_a_later_stage() ->
     variables: dict[str, t.Any] = {"driver_gate": gate, "hwaccel_stopped": [STOPPED]}
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0
-    (told,) = run.failures
+    (message,) = run.failures
     for part in (STOPPED, "1 node has failed: training-3", "it crashed", "next: check its log"):
-        assert part in told, told
+        assert part in message, message
     summary = run.summary["north"]
     assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)
     assert "training-4 (pool training) held at gate driver" in run.stdout
-    assert "driver 7/8" in run.stdout, "the table of the fleet"
-    assert "stopped, 1 failed" in run.stdout, "the table of all clusters"
+    assert "driver 7/8" in run.stdout, "the table of the fleet contains it"
+    assert "stopped, 1 failed" in run.stdout, "the table of all clusters contains it"
     assert (run.summary["south"]["stopped"], run.failures_of("south")) == ([], [])

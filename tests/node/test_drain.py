@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandboxes, find_programs
-from ansible_collections.hwaccel.gpu.tests.live.test_drain import BUDGETS, DEPLOYMENTS, NODE, SPACE, Cluster
+from ansible_collections.hwaccel.gpu.tests.live.test_drain import BUDGETS, DEPLOYMENTS, NODE, SPACE, DrainCluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
@@ -44,7 +44,7 @@ class Place:
 
     machine: Machine
     environment: dict[str, str]
-    cluster: Cluster
+    cluster: DrainCluster
 
     def play(self, *arguments: str, clusters: site.Clusters | None = None, **variables: t.Any) -> site.Run:
         """The host of the cluster says how the cluster is reached, by a variable of its own, and nothing of how itself is, as in our examples."""
@@ -80,7 +80,7 @@ def place(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Plac
     machine.write(DAEMON, "{}")
     machine.sh("systemctl start docker")
     with contextlib.closing(Sandboxes(find_programs())) as sandboxes:
-        yield Place(machine, let_in(machine, tmp_path_factory.mktemp("login")), Cluster(sandboxes.make()))
+        yield Place(machine, let_in(machine, tmp_path_factory.mktemp("login")), DrainCluster(sandboxes.make()))
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def test_pods_leave_before_docker_is_restarted_and_a_budget_keeps_it_from_that(p
     assert (place.started(), cluster.unschedulable, len(cluster.running("train"))) == (running, True, 1)
 
     cluster.client.delete(BUDGETS, "train", SPACE)
-    cluster.made.remove((BUDGETS, "train"))
+    cluster.created.remove((BUDGETS, "train"))
     done = place.play()
     assert done.rc == 0, done.stdout
     drained, released = done.results("node_drain")

@@ -36,15 +36,15 @@ def bearer(client: Client, namespace: str, name: str, seconds: int = 600) -> str
 
 
 def token(client: Client, namespace: str, name: str, spec: dict[str, t.Any]) -> str:
-    """A token of a ServiceAccount that is there, by the API server's TokenRequest (authentication.k8s.io/v1)."""
+    """A token of an existing ServiceAccount, by the API server's TokenRequest (authentication.k8s.io/v1)."""
     path = client.resource("v1", "ServiceAccount").path(namespace, name, "token")
     body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}).encode()
-    request = Request("POST", path, "asking for a token", body=body, content_type="application/json")
+    request = Request("POST", path, "requesting a token", body=body, content_type="application/json")
     return str(client._transport.call(request).body["status"]["token"])
 
 
 def token_of_pod(client: Client, pod: dict[str, t.Any]) -> str:
-    """What a kubelet projects into the pod, and whoever steals its node has: bound to the pod, and by that to its node."""
+    """A token as the kubelet projects it into the pod, and as an attacker of its node has it: bound to the pod, and thereby to its node."""
     metadata = pod["metadata"]
     bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     return token(
@@ -58,13 +58,13 @@ def token_of_pod(client: Client, pod: dict[str, t.Any]) -> str:
 def await_right(
     client: Client, verb: str, resource: Resource, namespace: str = "", *, subresource: str = "", allowed: bool = True
 ) -> None:
-    """Until the API server judges by a role that was just written: its authorizer hears of roles by a watch of its own."""
+    """Waits until a role that was just written is effective, because the authorizer of the API server observes roles by a watch."""
     what = f"{verb} {resource.plural}/{subresource} to be {'allowed' if allowed else 'refused'}"
     until(lambda: client.allowed(verb, resource, namespace, subresource=subresource) is allowed, what)
 
 
-def let_administer(client: Client, namespace: str, name: str) -> None:
-    """Bind the account to cluster-admin."""
+def bind_cluster_admin(client: Client, namespace: str, name: str) -> None:
+    """Bind a ServiceAccount to cluster-admin."""
     group = "rbac.authorization.k8s.io"
     client.create(
         {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read the API server's audit log: who wrote what. The definition of a write is that of the design (budgets)."""
+"""Requests and writes in the API server's audit log. The definition of a write is that of the design (budgets)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typing as t
 import urllib.parse
 
 MUTATING = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-#: Kinds that are asked with POST but stored nowhere.
+#: Kinds whose objects a POST sends but no server stores.
 NOT_STORED = frozenset(
     {
         "selfsubjectaccessreviews",
@@ -31,9 +31,9 @@ _NODE = "authentication.kubernetes.io/node-name"
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One finished request: user is the impersonated one where there is one; status is the HTTP status.
+    """One completed request. user: the impersonated user, if any. status: the HTTP status.
 
-    node: of the pod that asked, "" where none did. received: when, as the server writes times; a watch stands in the log once it has ended.
+    node: of the pod that sent the request, "" if it was no pod. received: the time in the server's format. A watch is logged after it has ended.
     """
 
     verb: str
@@ -82,40 +82,40 @@ def _request(event: dict[str, t.Any]) -> Request | None:
 
 
 class AuditLog:
-    """The part of an audit log that was written after this object was made (or after `mark`)."""
+    """The part of an audit log that was written after this object was created (or after `mark`)."""
 
     def __init__(self, path: str | pathlib.Path) -> None:
         self.path = pathlib.Path(path)
         self.offset = 0
         self._read: list[Request] = []
-        #: From where, and up to where, the requests were read that are kept.
+        #: Offsets of the first and behind the last line whose requests are kept in memory.
         self._span = (0, 0)
         self.mark()
 
     def mark(self) -> None:
-        """Forget everything up to now."""
+        """Ignore all requests up to now."""
         self.offset = self.path.stat().st_size if self.path.exists() else 0
 
     def events(self) -> c.Iterator[dict[str, t.Any]]:
-        """Of whole lines: the last one may still be on its way to the file."""
+        """Events of complete lines, because the last line may still be incomplete in the file."""
         return (event for event, _end in self._events(self.offset))
 
     def _events(self, start: int) -> c.Iterator[tuple[dict[str, t.Any], int]]:
-        """With where each one's line ends."""
+        """Each event with the offset behind its line."""
         with self.path.open("rb") as stream:
             if start:
-                # The mark may be in the middle of a line that the API server was writing: that request was under way before it.
+                # The offset may be within a line that the API server was writing. Its request is older than the mark and does not count.
                 stream.seek(start - 1)
                 if not stream.readline().endswith(b"\n"):
                     return
             for line in iter(stream.readline, b""):
-                # What comes after a part of a line is the rest of it by now, and none of its own.
+                # An incomplete line is read again later, when it is complete.
                 if not line.endswith(b"\n"):
                     return
                 yield json.loads(line), stream.tell()
 
     def requests(self) -> c.Iterator[Request]:
-        """Each line is read once, however often somebody who waits for a request asks: logs of long tests have a hundred MiB."""
+        """Each line is read once, also by repeated calls, because logs of long tests have a hundred MiB."""
         start, end = self._span
         if start != self.offset:
             self._read, end = [], self.offset
@@ -127,7 +127,7 @@ class AuditLog:
         return iter(tuple(self._read))
 
     def ours(self) -> list[Request]:
-        """Requests that the collection's own client made."""
+        """Requests of the collection's own client."""
         return [request for request in self.requests() if request.user_agent.startswith("hwaccel.gpu/")]
 
     def our_writes(self) -> list[Request]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs as AWX runs them: ansible-runner over a folder that is laid out as AWX lays it out.
+"""Jobs as AWX runs them: ansible-runner with a folder in the layout of AWX.
 
     job = launch(tmp_path, "site", {"one": {"ansible_connection": "local"}}, answers("site"), bearer_token(tmp_path, host, token, ca))
     assert job.rc == 0, job.stdout
@@ -34,7 +34,7 @@ DEBUG = 3
 
 
 class _Untrusted(yaml.SafeDumper):
-    """Texts that Ansible must not take for templates: AWX marks all answers so."""
+    """Texts that Ansible must not evaluate as templates. AWX tags all answers this way."""
 
     def represent_data(self, data: t.Any) -> yaml.Node:
         return self.represent_scalar("!unsafe", data) if isinstance(data, str) else super().represent_data(data)
@@ -42,7 +42,7 @@ class _Untrusted(yaml.SafeDumper):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """events: of ansible-runner, in order. artifacts: what set_stats has published. folder: where ansible-runner keeps the job's files."""
+    """events: of ansible-runner, in order. artifacts: the data of set_stats. folder: the job's files of ansible-runner."""
 
     rc: int
     stdout: str
@@ -59,9 +59,10 @@ class Job:
         return t.cast("dict[str, t.Any]", self.stats["artifact_data"])
 
     def kept(self) -> dict[str, str]:
-        """Text by path of every file that ansible-runner has written, but for its own record of the command and its environment.
+        """Text by path of every file that ansible-runner has written, except its record of the command and its environment.
 
-        Nothing of ours can keep a credential's variables out of that record: it has the mode 0600, and AWX removes it with the job's folder.
+        The collection cannot prevent that this record contains the variables of a credential: it has the mode 0600, and AWX removes it with the
+        job's folder.
         """
         files = [path for path in self.folder.rglob("*") if path.is_file() and path.name != "command"]
         return {
@@ -78,7 +79,7 @@ def survey(name: str) -> list[dict[str, t.Any]]:
 
 
 def answers(name: str, unanswered: str | None = "", **given: t.Any) -> dict[str, t.Any]:
-    """Extra variables of a survey. Texts that were left empty arrive as "", and in AWX 24.6.1 as null; other questions not at all."""
+    """Extra variables of a survey. Empty answers of text questions are "", and null in AWX 24.6.1; other unanswered questions are missing."""
     texts = [question["variable"] for question in survey(name) if question["type"] in ("text", "textarea")]
     return dict.fromkeys(texts, unanswered) | given
 
@@ -91,7 +92,7 @@ def extra_variables(values: c.Mapping[str, t.Any]) -> str:
 
 
 def bearer_token(folder: pathlib.Path, host: str, token: str, ca: bytes | None) -> dict[str, str]:
-    """What the credential "OpenShift or Kubernetes API Bearer Token" puts into the environment: without ca, nothing is verified."""
+    """Environment variables of the credential "OpenShift or Kubernetes API Bearer Token". Without ca, the certificate is not verified."""
     if ca is None:
         return {"K8S_AUTH_HOST": host, "K8S_AUTH_API_KEY": token, "K8S_AUTH_VERIFY_SSL": "False"}
     (folder / "credential-ca").write_bytes(ca)
@@ -113,7 +114,7 @@ def launch(
     limit: str = "",
     verbosity: int = 0,
 ) -> Job:
-    """One job of a template with this playbook, in a new folder below `folder`."""
+    """One job of a job template with this playbook, in a new folder below `folder`."""
     place = folder / f"job-{len(list(folder.glob('job-*')))}"
     shutil.copytree(PROJECT, place / "project")
     for name in ("env", "inventory"):
@@ -125,7 +126,7 @@ def launch(
     (place / "inventory" / "hosts").write_text(f"#! {sys.executable}\nprint({script!r})\n", encoding="utf-8")
     (place / "inventory" / "hosts").chmod(0o700)
     words = ["-u", "root", *(["-l", limit] if limit else []), *([f"-{'v' * verbosity}"] if verbosity else [])]
-    # ansible-runner adds to the environment that it finds, in which an execution environment has nothing about clusters.
+    # ansible-runner extends the present environment, which in an execution environment contains no variables of clusters.
     with mock.patch.dict(
         os.environ, {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}, clear=True
     ):

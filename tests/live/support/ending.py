@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever is ended from outside takes what it has started with it."""
+"""Tests that are terminated also end the processes that they have started."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import threading
 import time
 import types
 
-#: In the environment of runs that tests start.
+#: Environment variable of the runs that tests start.
 _STARTED_BY = "HWACCEL_STARTED_BY"
 _ENDED = threading.Event()
-#: Seconds in which a process that is being started has an environment, also on a busy machine.
+#: Seconds after which a starting process has an environment, also on a busy machine.
 _EXEC = 5
 
 
 def started_by_these() -> dict[str, str]:
-    """Environment variables of a run that goes when these tests are ended. Raises KeyboardInterrupt where they have been."""
+    """Environment variables of a run that ends with these tests. Raises KeyboardInterrupt if the tests have been terminated."""
     if _ENDED.is_set():
         raise KeyboardInterrupt
     return {_STARTED_BY: str(os.getpid())}
 
 
 def _read(process: pathlib.Path, name: str) -> bytes:
-    """Empty where the process is gone, or somebody else's."""
+    """Empty if the process has ended or belongs to another user."""
     try:
         return (process / name).read_bytes()
     except OSError:
@@ -36,7 +36,7 @@ def _read(process: pathlib.Path, name: str) -> bytes:
 
 
 def _starting(process: pathlib.Path) -> bool:
-    """Between the kernel's closing of files at exec and its setting of arguments and environment: who has started it may run on already (fs/exec.c)."""
+    """Whether the process is within exec and has no arguments and environment yet, while its parent may already continue (fs/exec.c)."""
     if _read(process, "cmdline"):
         return False
     # proc_pid_stat(5): state, and the flags, in which a kernel thread has PF_KTHREAD.
@@ -45,30 +45,30 @@ def _starting(process: pathlib.Path) -> bool:
 
 
 def kill_with(variable: str) -> None:
-    """Every process that has this NAME=VALUE in its environment, until there are none.
+    """Kills every process that has this NAME=VALUE in its environment, until there are none.
 
-    A process group is not enough: Ansible's workers lead sessions of their own (ansible-core 2.19, WorkerProcess).
+    A process group is not sufficient, because Ansible's workers lead their own sessions (ansible-core 2.19, WorkerProcess).
     """
-    patience = time.monotonic() + _EXEC
+    deadline = time.monotonic() + _EXEC
     while True:
-        found, starting = [], False
+        pids, starting = [], False
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             environment = _read(process, "environ")
             if variable.encode() in environment.split(b"\0"):
-                found.append(int(process.name))
+                pids.append(int(process.name))
             elif not environment and _starting(process):
                 starting = True
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if not found and not (starting and time.monotonic() < patience):
+        if not pids and not (starting and time.monotonic() < deadline):
             return
 
 
 def interrupted_by_sigterm() -> None:
-    """Fixtures and context managers then close: sandboxes are sessions of their own, and control groups and folders of machines would stay.
+    """Makes SIGTERM close fixtures and context managers; otherwise sandboxes, which have their own sessions, and control groups and folders would remain.
 
-    They wait for runs that threads have started, so these go first: the time that is left is for what has to be put away.
+    These wait for runs that threads have started, so the runs are killed first: the remaining time is needed for the cleanup.
     """
 
     def interrupt(_number: int, _frame: types.FrameType | None) -> None:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A server on loopback between a client and the real API server, which spoils a share of the requests, by a seed.
+"""A server on loopback between a client and the real API server, which disturbs a share of the requests, chosen by a seed.
 
-What each fault is like is what API servers, load balancers and networks in front of them do: `FAULTS` names them.
+The faults in `FAULTS` are those of API servers and of the load balancers and networks in front of them.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as files
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import tls
 
-#: Name to what happens. Those of watches leave all other requests alone.
+#: Names and effects. Faults of watches do not affect other requests.
 FAULTS = {
-    "429": "too many requests, and no word of when to come again",
-    "429 later": "too many requests, come again in a second",
-    "500": "an internal error, before the request was looked at",
+    "429": "too many requests, without a Retry-After header",
+    "429 later": "too many requests, retry after a second",
+    "500": "an internal error before the request is processed",
     "503": "no API server behind the load balancer",
-    "dropped": "the connection is closed without a word, before the request was looked at",
-    "answer lost": "the request is carried out, and the connection is closed without a word",
-    "cut": "the connection is closed in the middle of the answer",
-    "truncated": "a whole answer whose JSON ends in the middle",
-    "slow": "the answer takes a second and a half more",
-    "silent watch": "a watch is begun, and nothing ever comes",
-    "stale watch": "a watch is told that its resourceVersion is too old",
+    "dropped": "the connection is closed without a response, before the request is processed",
+    "answer lost": "the request is processed, and the connection is closed without a response",
+    "cut": "the connection is closed in the middle of the response",
+    "truncated": "a complete response whose JSON ends in the middle",
+    "slow": "the response is delayed by a second and a half",
+    "silent watch": "a watch starts, and never receives an event",
+    "stale watch": "a watch gets the error that its resourceVersion is too old",
 }
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "host", "authorization", "keep-alive"}
 _SLOW = 1.5
-#: Seconds after which a silent watch is given up by this side too.
+#: Seconds after which this server ends a silent watch.
 _SILENCE = 30.0
 
 
 class FaultServer:
-    """share: of the requests that are spoilt; counts: how often each fault has happened.
+    """share: of the requests that are disturbed. counts: how often each fault has occurred.
 
-    token: the one that is known, any other is answered with 401; "": all are. before_each: called before each request, one after the other.
+    token: the only valid one, all others get 401; with "" all are valid. before_each: called before each request, for one request at a time.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class FaultServer:
         self.server.daemon_threads = True
 
     def fault(self, watch: bool) -> str:
-        """What happens to the next request, "" for nothing."""
+        """The fault of the next request, "" for none."""
         with self._lock:
             if self._random.random() >= self._share:
                 return ""
-            found = self._random.choice(self._faults)
-            if found.endswith("watch") and not watch:
+            fault = self._random.choice(self._faults)
+            if fault.endswith("watch") and not watch:
                 return ""
-            self.counts[found] += 1
-            return found
+            self.counts[fault] += 1
+            return fault
 
-    def knows(self, authorization: str) -> bool:
-        """Whether the bearer of this token is let in now."""
+    def authenticates(self, authorization: str) -> bool:
+        """Whether the token in this header is valid now."""
         with self._lock:
             self.requests += 1
             self.before_each(self)
@@ -93,9 +93,9 @@ class FaultServer:
             return True
 
     def kubeconfig(self, path: pathlib.Path, **user: str) -> str:
-        """Of somebody who talks to this server. user: how a kubeconfig says who that is."""
+        """The path of a new kubeconfig for this server. user: the credentials in it."""
         url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        name = "spoilt"
+        name = "disturbed"
         config = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -111,19 +111,19 @@ class FaultServer:
 
 @contextlib.contextmanager
 def spoilt(kubeconfig: str, faults: t.Sequence[str] = (), share: float = 0.0, seed: int = 0) -> t.Iterator[FaultServer]:
-    with serving(FaultServer(kubeconfig, faults, share, seed)) as made:
-        yield made
+    with serving(FaultServer(kubeconfig, faults, share, seed)) as server:
+        yield server
 
 
 @contextlib.contextmanager
-def serving(made: FaultServer) -> t.Iterator[FaultServer]:
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+def serving(server: FaultServer) -> t.Iterator[FaultServer]:
+    thread = threading.Thread(target=server.server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield made
+        yield server
     finally:
-        made.server.shutdown()
-        made.server.server_close()
+        server.server.shutdown()
+        server.server.server_close()
         thread.join(timeout=10)
 
 
@@ -132,7 +132,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     front: FaultServer
 
     def log_message(self, *_words: t.Any) -> None:
-        """What happens is counted, not printed."""
+        """Faults are counted, not printed."""
 
     def handle_one_request(self) -> None:
         with contextlib.suppress(ConnectionError):
@@ -140,7 +140,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self.front.knows(self.headers.get("Authorization", "")):
+        if not self.front.authenticates(self.headers.get("Authorization", "")):
             self._status(401, {})
             return
         watch = "watch=true" in self.path
@@ -185,7 +185,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self._answer(answer, data, len(data))
         finally:
-            # What is left of a watch is unread.
+            # The rest of a watch is not read.
             answer.close() if watch else answer.release_conn()
 
     def _answer(self, answer: t.Any, data: bytes, length: int) -> None:
@@ -198,7 +198,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _status(self, code: int, headers: dict[str, str]) -> None:
-        data = json.dumps(_status(code, "Spoilt")).encode()
+        data = json.dumps(_status(code, "Disturbed")).encode()
         self.send_response(code)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
@@ -206,7 +206,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _stream(self, chunks: t.Iterable[bytes], answer: t.Any = None) -> None:
-        """Until the one or the other side ends it."""
+        """Until one of the two sides ends the stream."""
         self.send_response(answer.status if answer is not None else 200)
         self.send_header(
             "Content-Type",
@@ -233,7 +233,7 @@ def _status(code: int, reason: str) -> dict[str, t.Any]:
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": "spoilt by the test",
+        "message": "disturbed by the test",
         "reason": reason,
         "code": code,
     }

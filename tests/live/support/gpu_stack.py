@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A GPU stack as small as it can be, in the shape that the GPU Operator gives it: what gates judge when somebody else deployed."""
+"""A minimal GPU stack in the layout of the GPU Operator, as an existing deployment that gates judge."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _mount(name: str, path: str, propagation: str = "", read_only: bool = False)
 
 
 _VALIDATIONS = _mount("validations", "/run/nvidia/validations", "Bidirectional")
-_SEEN = _mount("validations", "/run/nvidia/validations", "HostToContainer")
+_READ_VALIDATIONS = _mount("validations", "/run/nvidia/validations", "HostToContainer")
 _HOST = _mount("host-root", "/host", "HostToContainer", True)
 
 
@@ -63,7 +63,7 @@ def _wait_for(name: str, file: str) -> Obj:
         "command": ["sh", "-c"],
         "args": [loop],
         "securityContext": _PRIVILEGED,
-        "volumeMounts": [_SEEN],
+        "volumeMounts": [_READ_VALIDATIONS],
     }
 
 
@@ -130,9 +130,9 @@ def driver(image: str = DRIVER_IMAGE) -> Obj:
             "preStop": {"exec": {"command": ["sh", "-c", "rm -f /run/nvidia/validations/.driver-ctr-ready"]}}
         },
     }
-    made = _daemon_set("nvidia-driver-daemonset", [], [container], hostPID=True)
-    made["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    return made
+    objects = _daemon_set("nvidia-driver-daemonset", [], [container], hostPID=True)
+    objects["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    return objects
 
 
 def toolkit() -> Obj:
@@ -157,7 +157,7 @@ def toolkit() -> Obj:
             TOOLKIT_PID_FILE="/run/nvidia/toolkit/toolkit.pid",
         ),
         "volumeMounts": [
-            _SEEN,
+            _READ_VALIDATIONS,
             _mount("driver-install-dir", "/driver-root", "HostToContainer"),
             _mount("run-nvidia", "/run/nvidia"),
             _mount("install-dir", "/usr/local/nvidia"),
@@ -211,7 +211,7 @@ def plugin() -> Obj:
         ),
         "volumeMounts": [
             _mount("device-plugins", "/var/lib/kubelet/device-plugins"),
-            _SEEN,
+            _READ_VALIDATIONS,
             _mount("driver-install-dir", "/driver-root", "HostToContainer"),
             _HOST,
             _mount("cdi", "/var/run/cdi"),
@@ -237,7 +237,7 @@ def deploy(client: Client, *objects: Obj) -> None:
         "metadata": {"name": "nvidia"},
         "handler": "nvidia",
     }
-    # NVIDIA's validator asks whether a driver container of its own namespace is in charge.
+    # NVIDIA's validator checks whether a driver DaemonSet exists in its namespace.
     rules = [{"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]}]
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -253,7 +253,7 @@ def deploy(client: Client, *objects: Obj) -> None:
         "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": NAMESPACE}],
     }
     for obj in (namespace, runtime, role, binding, *objects):
-        client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="somebody-else", force=True)
+        client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="another-deployer", force=True)
 
 
 def deploy_all(client: Client) -> None:
@@ -261,9 +261,9 @@ def deploy_all(client: Client) -> None:
 
 
 def deploy_operator(client: Client, policy: Obj) -> None:
-    """The same as the GPU Operator makes it (v26.7.0): owned by its ClusterPolicy, no taint tolerated but NVIDIA's, and a validator that makes pods of its own.
+    """The same stack as the GPU Operator creates it (v26.7.0): owned by its ClusterPolicy, tolerating NVIDIA's taint only, with a validator that creates pods.
 
-    policy: the ClusterPolicy as it is stored.
+    policy: the stored ClusterPolicy.
     """
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _VALIDATOR, "namespace": NAMESPACE}}
     rules = [
@@ -284,15 +284,15 @@ def deploy_operator(client: Client, policy: Obj) -> None:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _VALIDATOR},
         "subjects": [{"kind": "ServiceAccount", "name": _VALIDATOR, "namespace": NAMESPACE}],
     }
-    made = [driver(), toolkit(), validator(), plugin()]
-    steps = made[2]["spec"]["template"]["spec"]["initContainers"]
+    objects = [driver(), toolkit(), validator(), plugin()]
+    steps = objects[2]["spec"]["template"]["spec"]["initContainers"]
     steps.append(_step("plugin"))
     for step in steps[2:]:
         step["env"] = [one for one in step["env"] if one["name"] != "WITH_WORKLOAD"] + _env(
             VALIDATOR_IMAGE=VALIDATOR_IMAGE, VALIDATOR_RUNTIME_CLASS="nvidia"
         )
         step["env"] += _env(WITH_WORKLOAD=str(step["name"] == "cuda-validation").lower())
-    made[2]["spec"]["template"]["spec"]["serviceAccountName"] = _VALIDATOR
+    objects[2]["spec"]["template"]["spec"]["serviceAccountName"] = _VALIDATOR
     metadata = policy["metadata"]
     owner = {
         "apiVersion": policy["apiVersion"],
@@ -301,17 +301,17 @@ def deploy_operator(client: Client, policy: Obj) -> None:
         "uid": metadata["uid"],
         "controller": True,
     }
-    for daemon_set in made:
+    for daemon_set in objects:
         daemon_set["metadata"]["ownerReferences"] = [owner]
         daemon_set["spec"]["template"]["spec"]["tolerations"] = [
             {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
         ]
-    made[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
-    deploy(client, account, role, binding, *made)
+    objects[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
+    deploy(client, account, role, binding, *objects)
 
 
 def label_as_nfd_would(client: Client) -> None:
-    """Feature discovery has tests of its own; here its labels are given."""
+    """The labels of feature discovery, which has its own tests."""
     resource = client.resource("v1", "Node")
     for node in client.list(resource).items:
         name = node["metadata"]["name"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the live tests of manifest_set share: one call of the engine, objects, and a client that dies."""
+"""Shared parts of the live tests of manifest_set: calls of the engine, objects, and a client that dies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Sets:
         resume: Obj | None = None,
         **options: t.Any,
     ) -> Report:
-        """One call, as the module makes it; waits only where it is told to."""
+        """One call as by the module, which waits only with the option `wait`."""
         params = (
             DEFAULTS
             | {"name": name, "definition": definition, "wait": False, "wait_timeout": 240, "lock_timeout": 240}
@@ -74,9 +74,9 @@ class Sets:
 
 
 class DyingClient:
-    """A client whose process ends right after its k-th write: as SIGKILL would end it, nothing is cleaned up.
+    """A client whose process ends right after its k-th write, without any cleanup, as by SIGKILL.
 
-    Writes are made one at a time, so that exactly k have reached the server.
+    Writes are sent one at a time, so that exactly k have reached the server.
     """
 
     WRITES = ("apply", "create", "replace", "patch", "delete")
@@ -105,7 +105,7 @@ class DyingClient:
 
 
 def dies_after(write: int, kubeconfig: str, call: c.Callable[[t.Any], Report]) -> bool:
-    """Runs a call in a process of its own that dies after its n-th write. False where it came to its end before that."""
+    """Runs a call in another process that dies after its n-th write. False if the call completed before."""
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -181,16 +181,16 @@ def actions(report: Report) -> dict[str, str]:
 
 
 def bench_objects(namespace: str) -> list[Obj]:
-    """40 objects of 8 kinds in one namespace, which must be there."""
+    """40 objects of 8 kinds in one namespace, which must exist."""
     rbac = "rbac.authorization.k8s.io"
-    found: list[Obj] = []
+    objects: list[Obj] = []
     for index in range(5):
         rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
         subjects = [{"kind": "ServiceAccount", "name": f"sa{index}", "namespace": namespace}]
-        found.append(
+        objects.append(
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"sa{index}", "namespace": namespace}}
         )
-        found.append(
+        objects.append(
             {
                 "apiVersion": f"{rbac}/v1",
                 "kind": "ClusterRole",
@@ -198,7 +198,7 @@ def bench_objects(namespace: str) -> list[Obj]:
                 "rules": rules,
             }
         )
-        found.append(
+        objects.append(
             {
                 "apiVersion": f"{rbac}/v1",
                 "kind": "Role",
@@ -208,7 +208,7 @@ def bench_objects(namespace: str) -> list[Obj]:
         )
         role = {"apiGroup": rbac, "kind": "Role", "name": f"r{index}"}
         bound = {"roleRef": role, "subjects": subjects}
-        found.append(
+        objects.append(
             {
                 "apiVersion": f"{rbac}/v1",
                 "kind": "RoleBinding",
@@ -217,7 +217,7 @@ def bench_objects(namespace: str) -> list[Obj]:
             | bound
         )
         spec = {"selector": {"app": "x"}, "ports": [{"port": 80}]}
-        found.append(
+        objects.append(
             {
                 "apiVersion": "v1",
                 "kind": "Service",
@@ -225,7 +225,7 @@ def bench_objects(namespace: str) -> list[Obj]:
                 "spec": spec,
             }
         )
-    found += [config_map(f"cm{index}", namespace, {"a": "1", "b": "x" * 100}) for index in range(10)]
-    found += [workload("DaemonSet", f"ds{index}", namespace) for index in range(3)]
-    found += [deployment(f"d{index}", namespace) for index in range(2)]
-    return found
+    objects += [config_map(f"cm{index}", namespace, {"a": "1", "b": "x" * 100}) for index in range(10)]
+    objects += [workload("DaemonSet", f"ds{index}", namespace) for index in range(3)]
+    objects += [deployment(f"d{index}", namespace) for index in range(2)]
+    return objects

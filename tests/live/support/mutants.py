@@ -1,12 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Benches on which single mutations of the roles' manifests are run, one bench a stage, all at once.
+"""Benches for runs with single mutations of the roles' manifests: one bench per stage, all of them in parallel.
 
-A bench is a sandbox in which the stages before its own have passed. Before each mutation it gets a machine that nobody has touched
-(a node with another name, hence with an empty disk and no driver), and the stage's workloads are gone. What a mutation did to other
-objects is mended by the next run of the role, which is drift like any other. Each pool's driver has a DaemonSet of its own: mutations of
-that alone share a run, each in a pool with one node.
+A bench is a sandbox in which the previous stages have passed. For each mutation it gets a new machine (a node with another name, hence with
+an empty disk and no driver), and the workloads of the stage are deleted. The next run of the role corrects the effects of a mutation on other
+objects, as any other drift. Each pool's driver has its own DaemonSet, so mutations of only that one share a run, each in a pool with one node.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS, 
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 STAGES = ("feature_discovery", "driver", "device_plugin")
-#: Delays of a real node, shortened to this part.
+#: Factor for the delays of a real node.
 TIME_SCALE = 0.01
-#: Seconds after which a node that is still waiting has failed. Unmutated, a stage passes in two to five.
-PATIENCE = 14
-#: And where others use the machine as well: for what passes, and for what has not come to its cause by then.
-LONG_PATIENCE = 120
-_NFD_SEEN = "feature.node.kubernetes.io/pci-10de.present"
-#: Whose DaemonSets and Deployments belong to which stage, by app.kubernetes.io/component or the object's name.
+#: Seconds after which a waiting node has failed. Without a mutation, a stage passes in two to five seconds.
+TIMEOUT = 14
+#: The same on a busy machine: for runs that pass, and for those whose cause is not observed before the short timeout.
+LONG_TIMEOUT = 120
+_NFD_LABEL = "feature.node.kubernetes.io/pci-10de.present"
+#: Prefixes of the names of each stage's DaemonSets and Deployments.
 _WORKLOADS = {
     "feature_discovery": ("nfd-worker", "nfd-master", "nfd-gc"),
     "driver": ("nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"),
     "device_plugin": ("nvidia-device-plugin", "gpu-feature-discovery"),
 }
-#: Of the pool whose nodes are mutated, and of the one beside such pools that is as it should be.
+#: Names of the pool with mutations, and of the pool without them in the same run.
 POOL, SOUND = "proof", "sound"
-#: The driver's DaemonSets of that pool, by whatever kernel its nodes have.
+#: The driver's DaemonSets of the pool, for any kernel.
 POOL_DRIVER = f"nvidia-driver-{POOL}-6*"
-#: Kinds that a mutation renames, with their API versions.
+#: Kinds whose objects a mutation can rename, with their API versions.
 _RENAMED = {"ConfigMap": "v1", "RuntimeClass": "node.k8s.io/v1"}
 
 Answer = concurrent.futures.Future[site.Run]
@@ -53,11 +52,11 @@ Answer = concurrent.futures.Future[site.Run]
 
 @dataclasses.dataclass(frozen=True)
 class Mutation:
-    """names: regular expressions, each of which must be found in what the run says of its failure. why: what it breaks in the real world.
+    """names: regular expressions that must all match the reported failure. why: the effect of the mutation in production.
 
-    patches go over the stage's objects. taints: the node has them. variables: more of the inventory.
-    before: patches over the stages before, run first (they are left as they are found afterwards).
-    soak: why only `make soak` runs it, "" where `make test` does as well. refused: by the API server, before anything else is written.
+    patches: of the stage's objects. taints: of the node. variables: additional ones of the inventory.
+    before: mutations of previous stages, which run first and are repaired afterwards.
+    soak: why only `make soak` runs it, "" if `make test` does as well. refused: by the API server, before anything else is written.
     """
 
     name: str
@@ -73,12 +72,12 @@ class Mutation:
 
     @property
     def of_one_pool(self) -> bool:
-        """Whether other pools never notice it."""
+        """Whether it does not affect other pools."""
         elsewhere = self.taints or self.variables or self.before or self.refused
         return not elsewhere and {item["target"]["name"] for item in self.patches} == {POOL_DRIVER}
 
     def moved(self, pool: str) -> Mutation:
-        """The same of another pool."""
+        """The same mutation for another pool."""
         name = POOL_DRIVER.replace(POOL, pool)
         return dataclasses.replace(
             self, patches=tuple({**item, "target": {**item["target"], "name": name}} for item in self.patches)
@@ -86,12 +85,12 @@ class Mutation:
 
 
 def change(kind: str, name: str, *operations: dict[str, t.Any], **merge: t.Any) -> dict[str, t.Any]:
-    """A patch for an object: RFC 6902 operations, or a JSON merge patch given by its top-level keys."""
+    """A patch of an object: RFC 6902 operations, or the top-level keys of a JSON merge patch."""
     return {"target": {"kind": kind, "name": name}, "patch": list(operations) or merge}
 
 
 def pod(kind: str, name: str, **spec: t.Any) -> dict[str, t.Any]:
-    """A merge patch of a workload's pod."""
+    """A merge patch of the pod spec in a workload."""
     return change(kind, name, spec={"template": {"spec": spec}})
 
 
@@ -108,82 +107,83 @@ def remove(path: str) -> dict[str, t.Any]:
 
 
 def named(path: str, name: str) -> dict[str, t.Any]:
-    """Where lists are told by position: the patch fails, and says so, when another element stands there."""
+    """An operation that makes the patch fail if the list has another element at this position."""
     return {"op": "test", "path": f"{path}/name", "value": name}
 
 
-#: Where a pod's parts are in a workload.
+#: Paths of parts of the pod in a workload.
 SPEC = "/spec/template/spec"
 MAIN = f"{SPEC}/containers/0"
 INIT = f"{SPEC}/initContainers/0"
 
 
 class Bench:
-    """One sandbox, one stage, one mutation after the other."""
+    """One sandbox for one stage and its mutations, one after the other."""
 
     def __init__(self, make: c.Callable[..., Sandbox], stage: str) -> None:
         self.stage, self._number, self._nodes = stage, 0, dict[str, str]()
-        #: By stage: what its role has asked of the cluster, for a node of this pool.
+        #: By stage: the module calls of its role, for a node of this pool.
         self._calls: dict[str, list[repeated.Call]] = {}
         self.sandbox = make({"time_scale": TIME_SCALE, "pools": [{"name": "idle", "count": 1}]})
         self.client: Client = connect({"kubeconfig": self.sandbox.kubeconfig})
         if STAGES.index(stage):
             self._new_machines()
         for earlier in STAGES[: STAGES.index(stage)]:
-            done = self.play(earlier, patience=LONG_PATIENCE)
+            done = self.play(earlier, timeout=LONG_TIMEOUT)
             assert done.rc == 0, done.stdout[-6000:]
 
     def run(self, playbook: str, mutation: Mutation | None) -> site.Run:
-        """The stage, or site, with this mutation, or as it is: of a stage with patches only what its role asks of a cluster, which they change alone."""
+        """The stage, or site, with this mutation, or without any.
+
+        With patches of a stage, only the module calls of its role are repeated, because patches affect nothing else.
+        """
         self._clear_from(self.stage)
         if not mutation:
             self._new_machines()
-            return self.play(playbook, patience=LONG_PATIENCE)
+            return self.play(playbook, timeout=LONG_TIMEOUT)
         self._new_machines(taints=mutation.taints)
         for earlier in mutation.before:
             self._clear(earlier.stage)
-            self._repeat(earlier.stage, earlier.patches, PATIENCE)
-        self._take_away_renamed(mutation.patches)
-        for patience in (PATIENCE, LONG_PATIENCE):
+            self._repeat(earlier.stage, earlier.patches, TIMEOUT)
+        self._delete_renamed(mutation.patches)
+        for timeout in (TIMEOUT, LONG_TIMEOUT):
             whole = playbook not in STAGES or mutation.variables
             done = (
-                self.play(playbook, [mutation], patience)
-                if whole
-                else self._repeat(playbook, mutation.patches, patience)
+                self.play(playbook, [mutation], timeout) if whole else self._repeat(playbook, mutation.patches, timeout)
             )
-            # What is wrong stays so, and on a busy machine the node may still have been on its way to it.
+            # On a busy machine, the node may not yet have reached the failure, which a longer run reports then.
             if not done.rc or not unnamed(done, mutation):
                 break
         for earlier in mutation.before:
-            mended = self._repeat(earlier.stage, (), LONG_PATIENCE)
-            assert mended.rc == 0, mended.stdout[-6000:]
+            repaired = self._repeat(earlier.stage, (), LONG_TIMEOUT)
+            assert repaired.rc == 0, repaired.stdout[-6000:]
         return done
 
-    def _repeat(self, stage: str, patches: c.Sequence[dict[str, t.Any]], patience: int) -> site.Run:
-        return repeated.repeat(self._calls[stage], patches, patience)
+    def _repeat(self, stage: str, patches: c.Sequence[dict[str, t.Any]], timeout: int) -> site.Run:
+        return repeated.repeat(self._calls[stage], patches, timeout)
 
     def run_together(self, playbook: str, mutations: c.Sequence[Mutation]) -> list[site.Run]:
-        """One run with all of them, and of each what it has told of that one's node. The node beside them has to pass."""
+        """One run with all mutations, reduced for each to the results of its node. The node without a mutation has to pass."""
         self._clear_from(self.stage)
         pools = {f"{POOL}{number}": mutation for number, mutation in enumerate(mutations)}
         self._new_machines([SOUND, *pools])
         moved = [mutation.moved(pool) for pool, mutation in pools.items()]
-        for patience in (PATIENCE, LONG_PATIENCE):
-            # One less than there are: every one has to fail before the gate may end.
-            done = self.play(playbook, moved, patience, str(len(moved) - 1))
-            found = [_of_node(done, self._nodes[pool]) for pool in pools]
+        for timeout in (TIMEOUT, LONG_TIMEOUT):
+            # The limit is one less than the number of mutations, so that the gate ends only after all of them have failed.
+            done = self.play(playbook, moved, timeout, str(len(moved) - 1))
+            runs = [_of_node(done, self._nodes[pool]) for pool in pools]
             sound = _of_node(done, self._nodes[SOUND])
-            if not sound.rc and not any(unnamed(run, mutation) for run, mutation in zip(found, mutations, strict=True)):
+            if not sound.rc and not any(unnamed(run, mutation) for run, mutation in zip(runs, mutations, strict=True)):
                 break
         assert not sound.rc, done.stdout[-6000:]
-        return found
+        return runs
 
     def play(
-        self, playbook: str, mutations: c.Sequence[Mutation] = (), patience: int = PATIENCE, max_failed: str = "0"
+        self, playbook: str, mutations: c.Sequence[Mutation] = (), timeout: int = TIMEOUT, max_failed: str = "0"
     ) -> site.Run:
         pools = [{"name": pool, "selector": f"pool={pool}", "gpu": GPU} for pool in self._nodes or [POOL]]
         variables: dict[str, t.Any] = {
-            "hwaccel_wait_timeout": patience,
+            "hwaccel_wait_timeout": timeout,
             "hwaccel_max_failed": max_failed,
             "hwaccel_pools": pools,
         }
@@ -202,7 +202,7 @@ class Bench:
         return done
 
     def _new_machines(self, pools: c.Sequence[str] = (POOL,), taints: c.Sequence[dict[str, str]] = ()) -> None:
-        """One in each pool."""
+        """A new machine in each pool."""
         self._number += 1
         names = {pool: f"m{self._number}-{pool}" for pool in pools}
         fleet = [
@@ -216,7 +216,7 @@ class Bench:
                 self._await_stage(earlier, node)
 
     def _await_stage(self, stage: str, name: str) -> None:
-        """A new machine passes the stages before by itself, as every late node does; only NFD's and the driver's are waited for."""
+        """A new machine passes the previous stages without a run, as every late node does. Only those of NFD and of the driver take time."""
         node, pods = self.client.resource("v1", "Node"), self.client.resource("v1", "Pod")
         daemon_sets = self.client.resource("apps/v1", "DaemonSet")
         if not self.client.list(daemon_sets, AGENTS).items:
@@ -224,18 +224,18 @@ class Bench:
 
         def passed() -> bool:
             if stage == "feature_discovery":
-                return _NFD_SEEN in (self.client.get(node, name)["metadata"].get("labels") or {})
-            found = self.client.list(
+                return _NFD_LABEL in (self.client.get(node, name)["metadata"].get("labels") or {})
+            validators = self.client.list(
                 pods, AGENTS, label_selector="app=nvidia-operator-validator", field_selector=f"spec.nodeName={name}"
             ).items
             return any(
-                status.get("ready") for item in found for status in item["status"].get("containerStatuses") or []
+                status.get("ready") for item in validators for status in item["status"].get("containerStatuses") or []
             )
 
         until(passed, f"{name} to pass {stage}")
 
-    def _take_away_renamed(self, patches: c.Sequence[dict[str, t.Any]]) -> None:
-        """The one of the old name is pruned after all else was applied: by then pods may have found it."""
+    def _delete_renamed(self, patches: c.Sequence[dict[str, t.Any]]) -> None:
+        """Deletes objects that a mutation renames, because they are pruned only at the end, when pods could already use them."""
         for item in patches:
             kind, name = item["target"]["kind"], item["target"]["name"]
             if isinstance(item["patch"], dict) and (item["patch"].get("metadata") or {}).get("name"):
@@ -244,12 +244,12 @@ class Bench:
                     self.client.delete(resource, name, AGENTS if resource.namespaced else "")
 
     def _clear_from(self, stage: str) -> None:
-        """And what came after it, where site has run."""
+        """Also the later stages, which site may have deployed."""
         for one in reversed(STAGES[STAGES.index(stage) :]):
             self._clear(one)
 
     def _clear(self, stage: str) -> None:
-        """The stage's workloads go, and with them their pods."""
+        """Deletes the workloads of the stage, and waits for the deletion of their pods."""
         for kind in ("DaemonSet", "Deployment"):
             resource = self.client.resource("apps/v1", kind)
             for namespace in (AGENTS, CONTROLLERS):
@@ -268,18 +268,18 @@ class Bench:
                     if item["metadata"]["name"].startswith(_WORKLOADS[stage])
                 ]
             ),
-            f"the pods of {stage} to go",
+            f"the pods of {stage} to be deleted",
         )
 
 
 class Benches:
-    """Every stage's mutations one after the other, the stages at once. trials: what will be asked for, a playbook and a mutation each."""
+    """Runs the mutations of each stage one after the other, and the stages in parallel. trials: playbook and mutation of each run."""
 
     def __init__(self, make: c.Callable[..., Sandbox], trials: c.Sequence[tuple[str, Mutation]]) -> None:
         self._make, self._stopped = make, False
         self._pool = concurrent.futures.ThreadPoolExecutor(len(STAGES), "bench")
         self._answers = {(playbook, one.name): Answer() for playbook, one in trials}
-        #: Runs without a mutation, before all others and after them: what the bench says of a role that is as it should be.
+        #: Runs without a mutation before and after all others, which have to pass.
         self.sound = {stage: (Answer(), Answer()) for stage in {one.stage for _playbook, one in trials}}
         for stage in self.sound:
             self._pool.submit(self._work, stage, [trial for trial in trials if trial[1].stage == stage])
@@ -288,7 +288,7 @@ class Benches:
         return self._answers[playbook, mutation.name].result()
 
     def close(self) -> None:
-        """What is not asked for any more is not run."""
+        """Starts no further runs."""
         self._stopped = True
         self._pool.shutdown()
 
@@ -327,7 +327,7 @@ def _fail(futures: c.Iterable[Answer], error: BaseException) -> None:
 
 
 def _of_node(run: site.Run, node: str) -> site.Run:
-    """What it tells of this node alone. It is well where no gate says that it has failed."""
+    """The results of one node only. The run has passed for it if no gate reports it as failed."""
     rows = [
         row
         for result in run.results("node_gate")
@@ -340,7 +340,7 @@ def _of_node(run: site.Run, node: str) -> site.Run:
 
 
 def told(run: site.Run) -> str:
-    """All that a user reads of a failure: the messages, and the log tails that come with them."""
+    """The messages and log tails that a user reads about a failure."""
     logs = [
         fault.get("log_tail", "")
         for task in run.tasks
@@ -351,6 +351,6 @@ def told(run: site.Run) -> str:
 
 
 def unnamed(run: site.Run, mutation: Mutation) -> list[str]:
-    """What should be in it and is not."""
+    """Patterns of the mutation that match nothing in the reported failure."""
     text = told(run)
     return [pattern for pattern in mutation.names if not re.search(pattern, text)]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run of `site` in check mode said would be done, and what a real run did, as data that can be compared."""
+"""The changes that a run of `site` in check mode predicted, and those of a real run, as data that can be compared."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 Obj = dict[str, t.Any]
 Row = tuple[str, str, str, str]
 
-#: Each write of an object has its own, a dry run as well.
+#: Fields that differ with each write of an object, also with a dry run.
 _OF_ONE_WRITE = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"})
 
 
 def actions(run: Run) -> dict[str, list[Row]]:
-    """By set: what was done, or would be done, with each object: action, kind, namespace, name."""
-    found = {}
+    """Action, kind, namespace and name of each object that was, or would be, changed, by set."""
+    result = {}
     for task in run.tasks:
         if task["action"].endswith("manifest_set") and task["outcome"] != "skipped":
             rows = task["result"]["objects"]
-            found[task["name"]] = sorted((one["action"], one["kind"], one["namespace"], one["name"]) for one in rows)
-    return found
+            result[task["name"]] = sorted((one["action"], one["kind"], one["namespace"], one["name"]) for one in rows)
+    return result
 
 
 def marks(run: Run) -> dict[str, dict[str, list[str]]]:
-    """By gate: the nodes that were marked, or would be, by kind of mark."""
+    """Nodes that were, or would be, quarantined, released or switched, by gate."""
     return {
         one["gate"]: {kind: one[kind] for kind in ("quarantined", "released", "switched")}
         for one in run.results("node_gate")
@@ -37,13 +37,13 @@ def marks(run: Run) -> dict[str, dict[str, list[str]]]:
 
 
 def shown(run: Run) -> dict[tuple[str, str, str], Obj]:
-    """Objects as they are after the run, or would be, by kind, namespace and name; of a run with --diff."""
+    """Objects after a run with --diff, or as they would be, by kind, namespace and name."""
     after = [entry["after"] for result in run.results("manifest_set") for entry in result["diff"]]
     return {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in after}
 
 
 def holds(whole: t.Any, part: t.Any) -> bool:
-    """Whether all that was rendered is in what the server would store, which adds defaults and labels of the set."""
+    """Whether the rendered part is contained in what the server would store, which adds defaults and labels of the set."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(key in whole and holds(whole[key], value) for key, value in part.items())
     if isinstance(part, list):
@@ -52,23 +52,23 @@ def holds(whole: t.Any, part: t.Any) -> bool:
 
 
 def unmarked(planned: Run, done: Run, covered: c.Mapping[str, c.Sequence[str]]) -> list[str]:
-    """Differences between prediction and run for which no mark `unknown:` was shown.
+    """Differences between prediction and run that no line `unknown:` has announced.
 
-    covered: a mark's regular expression to those of the differences that it announces, where {0} is the mark's first group.
+    covered: regular expressions of such lines, with those of the differences that they announce, in which {0} is the first group of the line.
     """
-    told = [line.partition("unknown: ")[2] for line in planned.stdout.splitlines() if "unknown: " in line]
+    lines = [line.partition("unknown: ")[2] for line in planned.stdout.splitlines() if "unknown: " in line]
     announced = [
-        pattern.format(*map(re.escape, found.groups()))
-        for line in told
+        pattern.format(*map(re.escape, match.groups()))
+        for line in lines
         for mark, patterns in covered.items()
-        if (found := re.match(mark, line))
+        if (match := re.match(mark, line))
         for pattern in patterns
     ]
     return [one for one in differences(planned, done) if not any(re.fullmatch(pattern, one) for pattern in announced)]
 
 
 def differences(planned: Run, done: Run) -> list[str]:
-    """What was done otherwise than predicted, one line each: objects, their contents where both are shown, marks of nodes."""
+    """Differences between prediction and run, one line each: objects, their contents if both are shown, changes of nodes."""
     predicted, real = _rows(planned), _rows(done)
     contents = {key: _lasting(one) for key, one in shown(done).items()}
     other = [key for key, one in shown(planned).items() if key in contents and not holds(contents[key], _lasting(one))]

@@ -1,12 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a role has asked of a cluster, asked again with other patches: its modules as they were, without the playbook around them.
+"""The module calls of a role, repeated with other patches and without the playbook around them.
 
     calls = read(path)                          # site.playbook(..., environment={ARGUMENTS: str(path)}) has written it
-    run = repeat(calls, patches, patience=14)   # a tenth of what the playbook costs
+    run = repeat(calls, patches, timeout=14)    # a tenth of the cost of the playbook
 
-Which objects and options these are, the role has said: nothing of it is written here a second time.
+Objects and options are those of the role, so that they are not defined here a second time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _run_module
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import without_internal
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 
-#: Names the file in which a run's modules keep their arguments (callbacks/recorder.py).
+#: Environment variable with the file for the arguments of a run's modules (callbacks/recorder.py).
 ARGUMENTS = "HWACCEL_ARGUMENTS"
-#: What writes and what judges. The others of a role read, for its plan.
+#: Modules that write or judge. The other modules of a role only read, for its plan.
 _REPEATED = ("manifest_set", "node_gate")
 _PACKAGE = "ansible_collections.hwaccel.gpu.plugins.modules"
 
@@ -39,18 +39,18 @@ class Call:
 
 
 def read(path: pathlib.Path) -> list[Call]:
-    """The calls that a run has made, each once: a module that waits is started again and again."""
+    """The calls of a run, each once, although a waiting module is started repeatedly."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     calls = [Call(row["module"], without_internal(row["arguments"])) for row in rows if row["module"] in _REPEATED]
     return [call for before, call in zip([None, *calls], calls, strict=False) if call != before]
 
 
-def repeat(calls: c.Iterable[Call], patches: c.Sequence[dict[str, t.Any]], patience: float) -> site.Run:
-    """The first that fails ends it, as it ends a play. patience: seconds that a gate waits."""
+def repeat(calls: c.Iterable[Call], patches: c.Sequence[dict[str, t.Any]], timeout: float) -> site.Run:
+    """The first failed call ends the run, as in a play. timeout: seconds that a gate waits."""
     tasks: list[dict[str, t.Any]] = []
     for call in calls:
-        given = call.arguments | ({"patches": list(patches)} if "patches" in call.arguments else {})
-        result = _result(call.module, given | ({"wait_timeout": patience} if call.module == "node_gate" else {}))
+        arguments = call.arguments | ({"patches": list(patches)} if "patches" in call.arguments else {})
+        result = _result(call.module, arguments | ({"wait_timeout": timeout} if call.module == "node_gate" else {}))
         failed = bool(result.get("failed"))
         tasks.append(
             {
@@ -68,11 +68,11 @@ def repeat(calls: c.Iterable[Call], patches: c.Sequence[dict[str, t.Any]], patie
 
 
 def _result(module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
-    """As the action has it: from the module's file, in a process of its own."""
+    """The result as the action plugin gets it: from the module's file, in another process."""
     command = [sys.executable, "-P", str(_run_module.__file__), str(site.COLLECTIONS), f"{_PACKAGE}.{module}"]
-    given = json.dumps({"ANSIBLE_MODULE_ARGS": arguments})
+    document = json.dumps({"ANSIBLE_MODULE_ARGS": arguments})
     done = subprocess.run(
-        command, input=given, env=site.inherited(), capture_output=True, text=True, check=False, timeout=1200
+        command, input=document, env=site.inherited(), capture_output=True, text=True, check=False, timeout=1200
     )
-    assert done.stdout.strip().startswith("{"), f"{module} has no result:\n{done.stdout}{done.stderr}"
+    assert done.stdout.strip().startswith("{"), f"{module} returned no result:\n{done.stdout}{done.stderr}"
     return t.cast("dict[str, t.Any]", json.loads(done.stdout))

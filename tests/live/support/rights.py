@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What our ServiceAccounts may do, by the roles that are bound to them, and what they have done, by the audit log.
+"""Rights that roles grant to our ServiceAccounts, and requests of these accounts in the audit log.
 
-A right is one verb on one resource for one account. Wildcards and URLs outside the API are not expanded: nobody uses "*" itself, so a
-role that grants it has a right that is not used.
+A right is one verb on one resource for one account. Wildcards and URLs outside the API are not expanded: no request uses "*" itself, so a
+role that grants it has an unused right.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Obj = dict[str, t.Any]
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Right:
-    """account: namespace/name. resource: with a subresource as pods/log. namespace and name are "" where every one is meant."""
+    """account: namespace/name. resource: with a subresource, as in pods/log. namespace and name are "" if the right is not limited to one."""
 
     account: str
     verb: str
@@ -41,35 +41,35 @@ class Right:
         return f"{self.account}: {self.verb} {self.resource}{'.' + self.group if self.group else ''}{' ' + self.name if self.name else ''}{place}"
 
     def used_by(self, request: Request) -> bool:
-        asked = (request.verb, request.group, f"{request.resource}/{request.subresource}".rstrip("/"))
+        requested = (request.verb, request.group, f"{request.resource}/{request.subresource}".rstrip("/"))
         return (
             request.user == _USER + self.account.replace("/", ":")
-            and asked == (self.verb, self.group, self.resource)
+            and requested == (self.verb, self.group, self.resource)
             and self.namespace in ("", request.namespace)
             and self.name in ("", request.name)
         )
 
 
 class RoleBook:
-    """Roles and bindings: those that are there when it is made, and what comes and goes until they are gone (a teardown has some of its own)."""
+    """Roles and bindings that exist at its creation, and later ones, also if they are deleted again (a teardown has its own)."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._seen: dict[tuple[str, str], Obj] = {}
+        self._observed: dict[tuple[str, str], Obj] = {}
         self._first = {kind: self._list(kind) for kind in _KINDS}
 
     def granted(self, namespaces: c.Collection[str]) -> frozenset[Right]:
-        """To ServiceAccounts of these namespaces, up to now."""
+        """Rights that ServiceAccounts of these namespaces have had up to now."""
         for kind, first in self._first.items():
             self._follow(kind, first)
-        found: set[Right] = set()
-        for binding in self._seen.values():
+        rights: set[Right] = set()
+        for binding in self._observed.values():
             for subject in binding.get("subjects") or []:
                 if subject["kind"] == "ServiceAccount" and subject["namespace"] in namespaces:
                     place = binding["metadata"].get("namespace", "")
                     for rule in self._rules(binding["roleRef"], place):
-                        found |= _expand(rule, f"{subject['namespace']}/{subject['name']}", place)
-        return frozenset(found)
+                        rights |= _expand(rule, f"{subject['namespace']}/{subject['name']}", place)
+        return frozenset(rights)
 
     def _list(self, kind: str) -> Page:
         page = self._client.list(self._client.resource(_GROUP, kind))
@@ -78,13 +78,13 @@ class RoleBook:
         return page
 
     def _note(self, kind: str, item: Obj) -> None:
-        """Each version: a role that changes has granted what it granted before."""
-        self._seen[item["metadata"]["uid"], item["metadata"]["resourceVersion"]] = {**item, "kind": kind}
+        """Keeps each version, because the rights of an earlier version of a role count as well."""
+        self._observed[item["metadata"]["uid"], item["metadata"]["resourceVersion"]] = {**item, "kind": kind}
 
     def _follow(self, kind: str, first: Page) -> None:
-        """Event by event to what is there now."""
-        there, now = _uids(first), _uids(self._list(kind))
-        if there == now:
+        """Reads events until they result in the objects that exist now."""
+        known, now = _uids(first), _uids(self._list(kind))
+        if known == now:
             return
         resource = self._client.resource(_GROUP, kind)
         for event in self._client.watch(
@@ -93,16 +93,16 @@ class RoleBook:
             if event.type != "BOOKMARK":
                 uid = event.object["metadata"]["uid"]
                 self._note(kind, event.object)
-                (there.discard if event.type == "DELETED" else there.add)(uid)
-            if there == now:
+                (known.discard if event.type == "DELETED" else known.add)(uid)
+            if known == now:
                 return
-        raise AssertionError(f"the events of {kind} do not lead to what is there now")
+        raise AssertionError(f"the events of {kind} do not result in the objects that exist now")
 
     def _rules(self, ref: Obj, namespace: str) -> list[Obj]:
         place = "" if ref["kind"] == "ClusterRole" else namespace
         return [
             rule
-            for role in self._seen.values()
+            for role in self._observed.values()
             for rule in role.get("rules") or []
             if (role["kind"], role["metadata"]["name"], role["metadata"].get("namespace", ""))
             == (ref["kind"], ref["name"], place)
@@ -124,7 +124,7 @@ def _expand(rule: Obj, account: str, namespace: str) -> set[Right]:
 
 
 def requests_of(log: AuditLog, namespaces: c.Collection[str]) -> list[Request]:
-    """What ServiceAccounts of these namespaces asked for, refused or not."""
+    """Requests of ServiceAccounts of these namespaces, also refused ones."""
     prefixes = tuple(f"{_USER}{namespace}:" for namespace in namespaces)
     return [request for request in log.requests() if request.user.startswith(prefixes)]
 

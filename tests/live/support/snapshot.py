@@ -1,12 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a cluster holds, as plain data, so that before and after a teardown can be compared by program.
+"""The objects of a cluster as plain data, so that the states before and after a teardown can be compared.
 
-Left out, by name: Events (they expire by themselves), Pods of other owners' controllers are kept, kube-node-lease and
-kube-system's component Leases (renewed all the time: only their names count), and of every object the fields that the
-server writes by itself (resourceVersion, managedFields, generation, uid, timestamps, status), except a Node's resource keys; and
-of a Node's taints those that the node lifecycle controller writes.
+Not contained are Events (they expire), the contents of Leases (they are renewed continuously, so only their names count), of every object the
+fields that the server sets (resourceVersion, managedFields, generation, uid, timestamps, status), except the names of a Node's resources, and
+of a Node's taints those of the node lifecycle controller.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 
-LEFT_OUT_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
-#: Written and taken away by the node lifecycle controller, as the kubelet's health comes and goes.
+SKIPPED_KINDS = frozenset({"Event", "ComponentStatus", "Binding"})
+#: The node lifecycle controller sets and removes these, depending on the health of the kubelet.
 LIFECYCLE_TAINTS = "node.kubernetes.io/"
-#: Of our workloads, made by Kubernetes' controllers with names of their own.
-MADE_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "Endpoints.", "EndpointSlice.", "PodTemplate.")
+#: Kinds that Kubernetes' controllers create for our workloads, with generated names.
+CREATED_BY_CONTROLLERS = ("Pod.", "ReplicaSet.", "ControllerRevision.", "Endpoints.", "EndpointSlice.", "PodTemplate.")
 OWNER = "app.kubernetes.io/managed-by"
-#: Records name their members by uid, which is another in each life of an object.
+#: Records contain the uids of their members, which change when an object is recreated.
 RECORDS = " hwaccel-gpu-records/"
-#: Labels and annotations of Nodes that say when they were written.
+#: Labels and annotations of Nodes that contain the time of their writing.
 TIMES = ("nvidia.com/gfd.timestamp", names.PROOF)
-#: Of a Service, what the API server hands out.
+#: Fields of a Service that the API server assigns.
 ADDRESSES = ("clusterIP", "clusterIPs")
-#: What controllers put into each namespace, a moment after it was made.
+#: Objects that controllers create in each namespace, a moment after its creation.
 _FILLING = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
 SERVER_FIELDS = ("resourceVersion", "managedFields", "generation", "uid", "creationTimestamp", "selfLink")
 
@@ -61,7 +60,7 @@ def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
     """Every stored object by "Kind.group namespace/name"."""
     world: dict[str, dict[str, t.Any]] = {}
     for resource in client.all_resources():
-        if resource.kind in LEFT_OUT_KINDS or "list" not in resource.verbs:
+        if resource.kind in SKIPPED_KINDS or "list" not in resource.verbs:
             continue
         for item in client.list(resource).items:
             obj = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
@@ -71,49 +70,49 @@ def snapshot(client: Client) -> dict[str, dict[str, t.Any]]:
 
 
 def await_filled(client: Client, *namespaces: str) -> None:
-    """Until these have what controllers put into each; without names until all have, and each node its Lease: all that comes to a new cluster by itself.
+    """Waits for the objects that controllers create in these namespaces; without names in all of them, and for the Lease of each node.
 
-    What is compared with a snapshot from before that would show it as left behind.
+    A comparison with an earlier snapshot would report these objects as left behind.
     """
 
     def lacking() -> list[str]:
-        def there(kind: str, api_version: str = "v1") -> set[tuple[str, str]]:
+        def existing(kind: str, api_version: str = "v1") -> set[tuple[str, str]]:
             items = client.list(client.resource(api_version, kind)).items
             return {(item["metadata"].get("namespace", ""), item["metadata"]["name"]) for item in items}
 
-        spaces = namespaces or [name for _none, name in there("Namespace")]
-        wanted = {(kind, space, name) for kind, name in _FILLING for space in spaces}
-        found = {(kind, *place) for kind, _name in _FILLING for place in there(kind)}
+        spaces = namespaces or [name for _none, name in existing("Namespace")]
+        expected = {(kind, space, name) for kind, name in _FILLING for space in spaces}
+        observed = {(kind, *place) for kind, _name in _FILLING for place in existing(kind)}
         if not namespaces:
-            wanted |= {("Lease", "kube-node-lease", name) for _none, name in there("Node")}
-            found |= {("Lease", *place) for place in there("Lease", "coordination.k8s.io/v1")}
-        return sorted(map(str, wanted - found))
+            expected |= {("Lease", "kube-node-lease", name) for _none, name in existing("Node")}
+            observed |= {("Lease", *place) for place in existing("Lease", "coordination.k8s.io/v1")}
+        return sorted(map(str, expected - observed))
 
     until(lambda: not lacking(), "the controllers to fill the namespaces", seen=lacking)
 
 
 def ours(client: Client) -> dict[str, dict[str, t.Any]]:
-    """Nodes, and all that this collection has made, as two runs that ended alike have them alike."""
+    """Nodes and all objects of this collection, without what differs between two runs with the same result."""
     client.forget_discovery()
-    found = {}
+    objects = {}
     for key, obj in snapshot(client).items():
         labels = (obj.get("metadata") or {}).get("labels") or {}
         if key.startswith("Node. "):
-            found[key] = obj | {"metadata": {field: _timeless(values) for field, values in obj["metadata"].items()}}
+            objects[key] = obj | {"metadata": {field: _timeless(values) for field, values in obj["metadata"].items()}}
         elif key.startswith("Service. ") and OWNER in labels:
-            found[key] = obj | {"spec": {name: value for name, value in obj["spec"].items() if name not in ADDRESSES}}
-        elif OWNER in labels and RECORDS not in key and not key.startswith(MADE_BY_CONTROLLERS):
-            found[key] = obj
-    return found
+            objects[key] = obj | {"spec": {name: value for name, value in obj["spec"].items() if name not in ADDRESSES}}
+        elif OWNER in labels and RECORDS not in key and not key.startswith(CREATED_BY_CONTROLLERS):
+            objects[key] = obj
+    return objects
 
 
 def _timeless(values: dict[str, str] | None) -> dict[str, str]:
-    """The names of all, and the contents of those that two runs give alike."""
+    """All names, and the values that do not differ between two runs with the same result."""
     return {name: "" if name in TIMES else value for name, value in (values or {}).items()}
 
 
 def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, t.Any]]) -> list[str]:
-    """Readable lines, [] where the two are equal."""
+    """Readable lines, [] if the two are equal."""
     lines = [f"left behind: {key}" for key in sorted(after.keys() - before.keys())]
     lines += [f"gone: {key}" for key in sorted(before.keys() - after.keys())]
     for key in sorted(before.keys() & after.keys()):
@@ -128,9 +127,9 @@ def differences(before: dict[str, dict[str, t.Any]], after: dict[str, dict[str, 
 
 
 def await_alike(before: dict[str, dict[str, t.Any]], now: t.Callable[[], dict[str, dict[str, t.Any]]]) -> None:
-    """Until there are no differences: what programs on nodes and controllers still write comes after the run that is looked at."""
+    """Waits until there are no differences, because programs on nodes and controllers also write after the end of a run."""
 
     def unlike() -> str:
         return "\n".join(differences(before, now()))
 
-    until(lambda: not unlike(), "the cluster to be as it is to be", seen=unlike)
+    until(lambda: not unlike(), "the cluster to reach the expected state", seen=unlike)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a stolen token may write, asked of the API server itself, as a dry run: admission judges those as it judges others, and nothing is stored."""
+"""Writes that a stolen token is allowed, as dry runs on the API server: admission judges these like other writes, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ansible_collections.hwaccel.gpu.tests.live.support.accounts import endpoint
 FEATURES = Resource("nfd.k8s-sigs.io", "v1alpha1", "NodeFeature", "nodefeatures", True)
 NODE = Resource("", "v1", "Node", "nodes", False)
 NODE_NAME = "nfd.node.kubernetes.io/node-name"
-#: By its account, how an agent names the NodeFeature of a node.
+#: Names of the NodeFeatures of a node, by the ServiceAccount of the agent.
 NAMED = {"nfd-worker": "{}", "gpu-feature-discovery": "nvidia-features-for-{}"}
 ALLOWED, DENIED = "allowed", "denied"
 
 
 class Thief:
-    """Clients with tokens of one node's pods, by account. Meanwhile these accounts may do everything to NodeFeatures: what refuses is admission alone."""
+    """Clients with tokens of the pods on one node. `widen` allows their accounts all writes of NodeFeatures, so that only admission refuses any."""
 
     def __init__(self, kubeconfig: str, namespace: str, folder: pathlib.Path) -> None:
         self._client, self._namespace, self._kubeconfig = connect({"kubeconfig": kubeconfig}), namespace, kubeconfig
@@ -35,7 +35,7 @@ class Thief:
         self._authority.write_bytes(endpoint(kubeconfig)[1])
 
     def on(self, node: str, account: str) -> Client:
-        """With the token that lies in the account's pod on a node."""
+        """A client with the token in the account's pod on a node."""
         pods = self._client.list(
             self._client.resource("v1", "Pod"), self._namespace, field_selector=f"spec.nodeName={node}"
         ).items
@@ -46,7 +46,7 @@ class Thief:
         return self._with(stolen)
 
     def of_no_node(self, account: str) -> Client:
-        """With a token as a Secret of the type service-account-token has it: of no pod and no node."""
+        """A client with a token as in a Secret of the type service-account-token: bound to no pod and no node."""
         return self._with(token(self._client, self._namespace, account, {"expirationSeconds": 600}))
 
     def _with(self, bearer: str) -> Client:
@@ -60,11 +60,11 @@ class Thief:
         )
 
     def feature(self, account: str, node: str) -> dict[str, t.Any]:
-        """What the account's pod on a node has written."""
+        """The NodeFeature that the account's pod on a node has written."""
         return self._client.get(FEATURES, NAMED[account].format(node), self._namespace)
 
     def widen(self) -> c.Callable[[], None]:
-        """Roles with every verb for the accounts; returns what takes them back."""
+        """Creates roles with every verb for the accounts, and returns the function that deletes them."""
         group = "rbac.authorization.k8s.io"
         metadata = {"name": "stolen", "namespace": self._namespace}
         rule = {"apiGroups": [FEATURES.group], "resources": [FEATURES.plural], "verbs": ["*"]}
@@ -78,19 +78,19 @@ class Thief:
             "roleRef": ref,
             "subjects": subjects,
         }
-        made = [(one, self._client.resource(f"{group}/v1", one["kind"])) for one in (role, binding)]
-        for one, resource in made:
+        created = [(one, self._client.resource(f"{group}/v1", one["kind"])) for one in (role, binding)]
+        for one, resource in created:
             self._client.create(copy.deepcopy(one), resource)
 
-        def back() -> None:
-            for one, resource in made:
+        def restore() -> None:
+            for one, resource in created:
                 self._client.delete(resource, one["metadata"]["name"], self._namespace)
 
-        return back
+        return restore
 
 
 def outcome(policy: str, write: c.Callable[[], t.Any]) -> str:
-    """`allowed`, `denied` where this policy says so, else what the server said."""
+    """`allowed`, `denied` if this policy denies the write, otherwise the message of the server."""
     try:
         write()
     except ApiError as refused:
@@ -98,16 +98,16 @@ def outcome(policy: str, write: c.Callable[[], t.Any]) -> str:
     return ALLOWED
 
 
-def writes(client: Client, found: dict[str, t.Any], node: str) -> dict[str, c.Callable[[], t.Any]]:
-    """Each way to write about a node, found being the NodeFeature of it."""
-    name, namespace = found["metadata"]["name"], found["metadata"]["namespace"]
+def writes(client: Client, feature: dict[str, t.Any], node: str) -> dict[str, c.Callable[[], t.Any]]:
+    """Each kind of write to NodeFeatures of a node. feature: the present one."""
+    name, namespace = feature["metadata"]["name"], feature["metadata"]["namespace"]
     labeled = {
-        "apiVersion": found["apiVersion"],
-        "kind": found["kind"],
+        "apiVersion": feature["apiVersion"],
+        "kind": feature["kind"],
         "spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}},
     }
 
-    def made(**metadata: t.Any) -> dict[str, t.Any]:
+    def body(**metadata: t.Any) -> dict[str, t.Any]:
         return labeled | {"metadata": {"namespace": namespace, "labels": {NODE_NAME: node}} | metadata}
 
     def collection() -> None:
@@ -126,10 +126,10 @@ def writes(client: Client, found: dict[str, t.Any], node: str) -> dict[str, c.Ca
         "patch": lambda: client.patch(
             FEATURES, name, namespace, {"spec": {"labels": {"feature.node.kubernetes.io/mine": "true"}}}, dry_run=True
         ),
-        "apply": lambda: client.apply(made(name=name), FEATURES, field_manager="thief", force=True, dry_run=True),
-        "replace": lambda: client.replace(found | {"spec": labeled["spec"]}, FEATURES, dry_run=True),
+        "apply": lambda: client.apply(body(name=name), FEATURES, field_manager="thief", force=True, dry_run=True),
+        "replace": lambda: client.replace(feature | {"spec": labeled["spec"]}, FEATURES, dry_run=True),
         "delete": lambda: client.delete(FEATURES, name, namespace, dry_run=True),
         "delete a collection": collection,
-        "create": lambda: client.create(made(name="another"), FEATURES, dry_run=True),
-        "create with a generated name": lambda: client.create(made(generateName=f"{name}-"), FEATURES, dry_run=True),
+        "create": lambda: client.create(body(name="another"), FEATURES, dry_run=True),
+        "create with a generated name": lambda: client.create(body(generateName=f"{name}-"), FEATURES, dry_run=True),
     }

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes what a run did into the file that HWACCEL_RECORD names, one JSON document: tasks, recap and statistics.
+"""Writes the results of a run into the file that HWACCEL_RECORD names, as one JSON document: tasks, recap and custom statistics.
 
-With HWACCEL_ARGUMENTS, a file: a line for each start of a module of this collection, its name and the arguments that it got. Results have their sizes only.
+With HWACCEL_ARGUMENTS, this file gets a line with name and arguments for each start of a module of this collection.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ description:
 
 
 def _keep_arguments(path: str) -> None:
-    """Of the workers too, which are forks of the process that loads this."""
+    """Also in the workers, which are forks of the process that loads this plugin."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
 
     run = DirectAction.run_module
 
     def keep_and_run(self: t.Any, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        # One write of one line: several workers have the same file.
+        # Each line is one write, because several workers append to the same file.
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(
                 json.dumps({"module": self._task.action.rpartition(".")[2], "arguments": args}, default=str) + "\n"
@@ -47,7 +47,7 @@ if "HWACCEL_ARGUMENTS" in os.environ:
 
 
 class CallbackModule(CallbackBase):
-    """One entry per task and host, in the order of their ends."""
+    """One entry per task and host, in the order of completion."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"
@@ -98,5 +98,5 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         recap = {host: stats.summarize(host) for host in sorted(stats.processed)}
         with open(os.environ["HWACCEL_RECORD"], "w", encoding="utf-8") as stream:
-            # In one piece: json.dump would encode in Python.
+            # json.dump would use the slow encoder in Python.
             stream.write(json.dumps({"tasks": self.tasks, "recap": recap, "custom": stats.custom}, default=str))
