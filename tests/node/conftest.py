@@ -4,11 +4,11 @@
 """Fixtures of the tests on real nodes: make test-node runs them in namespaces of their own.
 
 rig       machines: rig.machine("name")
-cluster   a control plane without simulated nodes, and real ones that join it: cluster.join("name")
+cluster   a control plane without simulated nodes, which real nodes can join: cluster.join("name")
 node      one real node with two GPUs
-enabled   site has run on that node and on nineteen simulated ones, twice
-departed  teardown has run there, twice; its tests are the last
-take      take("name"): a pod on the real node that has a GPU
+enabled   site has run twice, on that node and on nineteen simulated ones
+departed  teardown has run there; its tests are the last
+take      take("name"): a pod on the real node that requests a GPU
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 REAL, NAMESPACE = "real-1", "hwaccel-gpu"
-#: What the machines' operating system and kernel ask for.
+#: Driver images for operating system and kernel of the machines.
 DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
 GPU = {"product": PRODUCT.replace(" ", "-"), "count": 2, "memory_mib": MEMORY_MIB}
-#: Labels of nodes by how many GPUs they have, for the pools that are declared.
+#: Labels of nodes with two and eight GPUs, for the selectors of the declared pools.
 TWO, EIGHT = {"gpus": "two"}, {"gpus": "eight"}
 FLEET: dict[str, t.Any] = {
     "time_scale": 0.02,
@@ -51,7 +51,7 @@ POOLS = [
     {"name": "real", "selector": "gpus=two", "gpu": {"product": GPU["product"], "count": 2}},
     {"name": "sim", "selector": "gpus=eight", "gpu": {"product": GPU["product"], "count": 8}},
 ]
-#: Alerts that wait for minutes by default.
+#: Alerts that wait for minutes by default, and here for a second.
 AT_ONCE = ("GpuExporterDown", "GpuMetricsAbsent", "GpuMissing", "GpuNotAllocatable")
 Taken = c.Callable[[str], None]
 
@@ -61,25 +61,25 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Node Feature Discovery comes first: with the labels that its tests take away for a moment, everything else would leave the node.
+    """Tests of Node Feature Discovery run first, because they remove labels, without which all other pods would leave the node.
 
-    After a teardown, which is last, there is nothing left to test.
+    Tests of the teardown run last.
     """
 
-    def place(item: pytest.Item) -> int:
+    def order(item: pytest.Item) -> int:
         if "departed" in getattr(item, "fixturenames", ()):
             return 2
         return 0 if item.path.name == "test_feature_discovery.py" else 1
 
-    items.sort(key=place)
+    items.sort(key=order)
 
 
 @pytest.fixture(scope="session")
 def rig() -> c.Iterator[Rig]:
     if reason := lacking():
         pytest.skip(reason)
-    with contextlib.closing(Rig(say)) as made:
-        yield made
+    with contextlib.closing(Rig(say)) as rig:
+        yield rig
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +93,7 @@ def components() -> programs.Components:
 @pytest.fixture(scope="session")
 def image_folder(rig: Rig, components: programs.Components) -> pathlib.Path:
     busybox = shutil.which("busybox")
-    assert busybox, "it is among what the rig needs"
+    assert busybox, "the rig requires busybox"
     return images.ensure_images(components, pathlib.Path(busybox), say, DRIVERS).parent
 
 
@@ -109,7 +109,7 @@ def node(cluster: Cluster) -> KubernetesNode:
 
 @dataclasses.dataclass(frozen=True)
 class Enabled:
-    """variables: of the cluster's inventory host. first, second: runs of site."""
+    """clusters: the inventory. first, second: runs of site."""
 
     clusters: site.Clusters
     first: site.Run
@@ -123,7 +123,7 @@ def bare(cluster: Cluster, node: KubernetesNode) -> departure.Traces:
 
 @pytest.fixture(scope="session")
 def discovered(cluster: Cluster, bare: departure.Traces) -> site.Run:
-    """Before simulated nodes are there, so that all of Node Feature Discovery is real."""
+    """A run before simulated nodes exist, so that every program of Node Feature Discovery is real."""
     return site.playbook(
         "site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}}
     )
@@ -138,7 +138,7 @@ def enabled(cluster: Cluster, discovered: site.Run) -> Enabled:
 
 @pytest.fixture
 def take(cluster: Cluster, enabled: Enabled) -> c.Iterator[Taken]:
-    """take(name): a pod for the node that asks for a GPU and stays."""
+    """take(name) creates a pod for the node that requests a GPU and keeps running until the end of the test."""
     names: list[str] = []
 
     def create(name: str) -> None:
@@ -163,7 +163,7 @@ def take(cluster: Cluster, enabled: Enabled) -> c.Iterator[Taken]:
     for name in names:
         cluster.client.delete(POD, name, "default")
     cluster.wait(
-        "the pods are gone",
+        "the pods are deleted",
         lambda: (
             not any(pod["metadata"]["name"] in names for pod in cluster.client.list(POD, namespace="default").items)
         ),
@@ -176,7 +176,7 @@ def departed(cluster: Cluster, node: KubernetesNode, bare: departure.Traces, ena
 
 
 def variables(cluster: Cluster) -> dict[str, t.Any]:
-    """As short intervals as it takes, and the tag of the driver's image for a system that NVIDIA publishes none for."""
+    """Inventory variables with short intervals, and with the tags of driver images for a system for which NVIDIA publishes none."""
     builds = [reference.rpartition(":")[2] for reference in DRIVERS]
     return site.cluster(
         cluster.sandbox.kubeconfig,

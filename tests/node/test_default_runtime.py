@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another's default runtime before, with and after our toolkit, on machines with a driver of their own, Debian's containerd 1.6 and containerd 2.
+"""An existing default runtime before, beside and after our toolkit, on machines with a host driver, with Debian's containerd 1.6 and containerd 2.
 
-The daemons, NVIDIA's installer and runtime and the host's nvidia-ctk are as they are. The toolkit's container is started past the kubelet
-(rig/toolkit_container.py): containerd 1.6 is older than what the rig's kubelet talks to. What a pod is given is told by opening the devices that it sees.
+The daemons, NVIDIA's installer and runtime and the host's nvidia-ctk are real. The toolkit's container is started without the kubelet
+(rig/toolkit_container.py), because the rig's kubelet does not support containerd 1.6. Pods report which devices they can open.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import CONFIG
 
 GPUS = admitted("/dev/nvidia0", "/dev/nvidia1")
-#: A runtime that is not NVIDIA's, and where it says that it was called.
+#: Another runtime than NVIDIA's, and the file that it creates when it is called.
 OTHER, CALLED = "/usr/local/bin/other-runtime", "/run/other-was-called"
-#: What the host's own toolkit is made of.
+#: Programs of the toolkit on the host.
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook")
 OF_HOST = "/usr/bin/nvidia-container-runtime"
-#: Writes a drop-in, of the name that our toolkit's has too. Until 1.18 it wrote to the main file.
+#: Writes a drop-in with the same name as that of our toolkit. Until version 1.18 it changed the main file.
 CONFIGURE = "nvidia-ctk runtime configure --runtime containerd --set-as-default"
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A containerd. form: version of its configuration. plugin: whose section names runtimes. more: settings in that section."""
+    """A containerd. form: version of its configuration. plugin: the plugin with the section of runtimes. more: settings in that section."""
 
     version: tuple[int, int]
     form: int
@@ -50,7 +50,7 @@ class Engine:
     more: str = ""
 
     def configuration(self) -> str:
-        """Without restrict_oom_score_adj no pod would start in a container that stands for a machine."""
+        """Without restrict_oom_score_adj, no pod would start in a container that represents a machine."""
         head = f'version = {self.form}\n[plugins."{self.plugin}"]\nrestrict_oom_score_adj = true\n{self.more}'
         return head + self.runtime("runc", "runc")
 
@@ -68,8 +68,8 @@ ENGINES = (
 )
 
 
-class Seen(t.NamedTuple):
-    """What is the default: by name and by the program behind it as containerd reads its files, and by what came of a pod without RuntimeClass."""
+class Default(t.NamedTuple):
+    """The default runtime: name and program in containerd's configuration, and for a pod without RuntimeClass its devices and whether it ran OTHER."""
 
     name: str
     program: str
@@ -79,45 +79,45 @@ class Seen(t.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Host:
-    """A machine with two GPUs, a driver and a toolkit of its own."""
+    """A machine with two GPUs, and with driver and toolkit on the host."""
 
     machine: Machine
     engine: Engine
 
-    def default_is(self, more: str = "", script: str = ":") -> Seen:
-        """Sets containerd up anew, with `more` in its file and by `script`."""
+    def configure(self, more: str = "", script: str = ":") -> Default:
+        """Restores the initial configuration of containerd, appends `more` to its file and runs `script`; returns the resulting default."""
         self.machine.write(CONFIG, self.engine.configuration() + more)
         self.machine.sh(f"rm -f /etc/containerd/conf.d/*; {script}; {toolkit_container.RESTART}")
-        return self.seen()
+        return self.default()
 
-    def seen(self) -> Seen:
+    def default(self) -> Default:
         script = f"rm -f {CALLED}; {pod_command()}; echo ---; [ ! -e {CALLED} ] || echo called; echo ---; containerd config dump 2>/dev/null"
         devices, called, read = self.machine.sh(script).split("---\n")
         settings = tomllib.loads(read)["plugins"][self.engine.plugin]["containerd"]
         name = settings["default_runtime_name"]
-        return Seen(name, settings["runtimes"][name]["options"]["BinaryName"], devices, bool(called))
+        return Default(name, settings["runtimes"][name]["options"]["BinaryName"], devices, bool(called))
 
     def pod(self, handler: str) -> str:
-        """The devices that a pod is given which names that handler."""
+        """Devices of a pod with this handler."""
         return self.machine.sh(pod_command("-runtime", handler))
 
 
-def pod_command(*chosen: str) -> str:
-    return shlex.join((f"{PROGRAMS}/pod", *chosen, "-env", "NVIDIA_VISIBLE_DEVICES=all", BUSYBOX, "sh", "-c", LOOK))
+def pod_command(*options: str) -> str:
+    return shlex.join((f"{PROGRAMS}/pod", *options, "-env", "NVIDIA_VISIBLE_DEVICES=all", BUSYBOX, "sh", "-c", LOOK))
 
 
 @pytest.fixture(scope="module")
 def image_file(components: programs.Components, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """What is run here, and no more: two machines import it."""
+    """An archive with the images of these tests only, because two machines import it."""
     busybox = shutil.which("busybox")
-    assert busybox, "it is among what the rig needs"
+    assert busybox, "the rig requires busybox"
     (node, layers), (ours, their_layers) = (
         images.node_images(components, pathlib.Path(busybox)),
         nvidia_images.stand_ins(components, {}),
     )
-    wanted = (PAUSE, BUSYBOX, toolkit_container.image())
+    names = (PAUSE, BUSYBOX, toolkit_container.image())
     target = tmp_path_factory.mktemp("images") / "images.tar"
-    archive.write(target, [one for one in node + ours if one.name in wanted], layers | their_layers, architecture())
+    archive.write(target, [one for one in node + ours if one.name in names], layers | their_layers, architecture())
     return target
 
 
@@ -131,7 +131,7 @@ def host(
     )
     if engine.form == 3:
         take_containerd_2(machine)
-    # The program that NVIDIA's installer puts before its runtime asks for the driver's module in /proc/modules.
+    # NVIDIA's installer wraps its runtime in a program that looks for the driver's module in /proc/modules.
     machine.write("/rig/machine.json", "{}")
     machine.sh(f"{PROGRAMS}/stand-in machine /rig/machine.json; ln -s {PROGRAMS}/stand-in /usr/local/bin/cat")
     install_driver(machine, 2)
@@ -151,27 +151,27 @@ def host(
 
 
 @pytest.mark.parametrize("dropped_in", [True, False], ids=["drop-in", "main file"])
-def test_a_toolkit_of_the_host_stays_the_default_beside_ours(host: Host, dropped_in: bool) -> None:
+def test_a_toolkit_on_the_host_remains_the_default_beside_ours(host: Host, dropped_in: bool) -> None:
     engine = host.engine
     before = (
-        host.default_is(script=CONFIGURE)
+        host.configure(script=CONFIGURE)
         if dropped_in
-        else host.default_is(engine.default("nvidia") + engine.runtime("nvidia", OF_HOST))
+        else host.configure(engine.default("nvidia") + engine.runtime("nvidia", OF_HOST))
     )
     assert before == ("nvidia", OF_HOST, GPUS, False)
     with toolkit_container.running(host.machine):
-        assert host.seen() == before
+        assert host.default() == before
         assert host.pod("nvidia") == GPUS
-    assert host.seen() == before
+    assert host.default() == before
 
 
-def test_a_default_of_another_name_stays_so_beside_our_runtime(host: Host) -> None:
+def test_a_default_runtime_with_another_name_remains_the_default_beside_ours(host: Host) -> None:
     engine = host.engine
-    before = host.default_is(engine.default("other") + engine.runtime("other", OTHER))
+    before = host.configure(engine.default("other") + engine.runtime("other", OTHER))
     assert before == ("other", OTHER, "", True)
     with toolkit_container.running(host.machine):
-        assert host.seen() == before
+        assert host.default() == before
         assert host.pod("nvidia") == GPUS
-    assert host.seen() == before
+    assert host.default() == before
     with pytest.raises(RuntimeError, match='no runtime for "nvidia" is configured'):
         host.pod("nvidia")

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A device plugin behind the real kubelet: GPUs taken and waited for, a sick one, a plugin that is gone, a kubelet that starts anew.
+"""A device plugin with a real kubelet: GPUs in use, pods that wait for one, an unhealthy GPU, a deleted plugin, a restarted kubelet.
 
-The plugin is a stand-in, its interface, its manifest and the kubelet are not.
+The plugin is a stand-in; its interface, its manifest and the kubelet are real.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ APP = "nvidia-device-plugin-daemonset"
 
 
 def switch(cluster: Cluster, value: str | None) -> None:
-    """NVIDIA's own, which keeps the plugin away from a node."""
+    """Sets the GPU Operator's label, which can exclude a node from the device plugin."""
     cluster.client.patch(NODE, REAL, "", {"metadata": {"labels": {"nvidia.com/gpu.deploy.device-plugin": value}}})
 
 
@@ -32,26 +32,29 @@ def running(cluster: Cluster, name: str) -> bool:
 
 
 def registrations(node: KubernetesNode, uid: str) -> int:
-    """By the log of the plugin's pod, on the machine: a kubelet that starts does not show it. How long its GPUs are away may be too short to be seen."""
+    """Registrations in the log of the plugin's pod, read on the machine, because a starting kubelet does not serve it.
+
+    The time without GPUs may be too short to be observed.
+    """
     return int(node.machine.sh(f"cat /var/log/pods/*_{uid}/*/*.log | grep -c 'Registered device plugin' || :"))
 
 
-def test_two_pods_have_one_gpu_each_and_a_third_waits(cluster: Cluster, node: KubernetesNode, take: Taken) -> None:
+def test_two_pods_have_one_gpu_each_and_a_third_is_pending(cluster: Cluster, node: KubernetesNode, take: Taken) -> None:
     for name in ("first", "second"):
         take(name)
         cluster.wait(f"{name} runs", lambda name=name: running(cluster, name))
     take("third")
 
-    def why() -> str:
+    def messages() -> str:
         return " ".join(condition.get("message", "") for condition in status(cluster, "third").get("conditions", ()))
 
-    cluster.wait("the scheduler has said why", lambda: f"Insufficient {WHOLE}" in why())
+    cluster.wait("the scheduler reports the reason", lambda: f"Insufficient {WHOLE}" in messages())
     assert status(cluster, "third")["phase"] == "Pending"
 
 
-def test_the_exporter_names_the_pod_that_has_a_gpu(cluster: Cluster, node: KubernetesNode, take: Taken) -> None:
+def test_the_exporter_reports_the_pod_that_has_a_gpu(cluster: Cluster, node: KubernetesNode, take: Taken) -> None:
     take("user")
-    cluster.wait("it runs", lambda: running(cluster, "user"))
+    cluster.wait("the pod runs", lambda: running(cluster, "user"))
     address = cluster.pod(REAL, "nvidia-dcgm-exporter")["status"]["podIP"]
     text = node.machine.sh(f"busybox wget -qO- http://{address}:9400/metrics")
     temperatures = [line for line in text.splitlines() if line.startswith("DCGM_FI_DEV_GPU_TEMP{")]
@@ -59,36 +62,36 @@ def test_the_exporter_names_the_pod_that_has_a_gpu(cluster: Cluster, node: Kuber
     assert sum('namespace="default"' in line and 'pod="user"' in line for line in temperatures) == 1
 
 
-def test_a_sick_gpu_is_offered_to_nobody_until_the_plugin_starts_anew(
+def test_an_unhealthy_gpu_is_not_allocatable_until_the_plugin_is_restarted(
     cluster: Cluster, node: KubernetesNode, enabled: Enabled
 ) -> None:
     node.set_gpus(2, {"xid": {"1": 48}})
-    cluster.wait("one GPU is left", lambda: cluster.gpus(REAL) == ("2", "1"))
+    cluster.wait("one GPU is allocatable", lambda: cluster.gpus(REAL) == ("2", "1"))
     node.set_gpus(2)
     cluster.replace_pod(REAL, APP)
-    cluster.wait("both are back", lambda: cluster.gpus(REAL) == ("2", "2"))
+    cluster.wait("both are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))
 
 
-def test_a_kubelet_that_starts_anew_is_registered_with_anew(
+def test_the_plugin_registers_again_with_a_restarted_kubelet(
     cluster: Cluster, node: KubernetesNode, take: Taken
 ) -> None:
     take("stays")
-    cluster.wait("it runs", lambda: running(cluster, "stays"))
+    cluster.wait("the pod runs", lambda: running(cluster, "stays"))
     before = cluster.pod(REAL, APP)["metadata"]["uid"]
-    known = registrations(node, before)
+    registered = registrations(node, before)
     node.machine.sh("systemctl restart kubelet")
-    cluster.wait("the plugin has registered anew", lambda: registrations(node, before) > known)
-    cluster.wait("both GPUs are there", lambda: cluster.gpus(REAL) == ("2", "2"))
+    cluster.wait("the plugin has registered again", lambda: registrations(node, before) > registered)
+    cluster.wait("both GPUs are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))
     take("next")
-    cluster.wait("a pod has the second one", lambda: running(cluster, "next"))
+    cluster.wait("a pod has the second GPU", lambda: running(cluster, "next"))
     assert cluster.pod(REAL, APP)["metadata"]["uid"] == before
     assert running(cluster, "stays")
 
 
-def test_without_a_plugin_allocatable_tells_at_once_and_capacity_does_not(
+def test_without_a_plugin_allocatable_changes_at_once_and_capacity_does_not(
     cluster: Cluster, node: KubernetesNode, enabled: Enabled
 ) -> None:
     switch(cluster, "false")
-    cluster.wait("none can be allocated", lambda: cluster.gpus(REAL) == ("2", "0"))
+    cluster.wait("no GPU is allocatable", lambda: cluster.gpus(REAL) == ("2", "0"))
     switch(cluster, None)
-    cluster.wait("both are back", lambda: cluster.gpus(REAL) == ("2", "2"))
+    cluster.wait("both are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The role node_runtime drains the node of a machine before it restarts Docker there, by ssh and by the API of the machine's cluster.
 
-The machine and its Docker are real, and so are API server, evictions and budgets. The node of the machine's name is simulated: what is shown is what
+The machine and its Docker are real, and so are API server, evictions and budgets. The node of the machine is simulated: the tests show what
 the role does to both and in which order, not that pods of the node are Docker's containers.
 """
 
@@ -39,15 +39,15 @@ VARIABLES = {
 
 
 @dataclasses.dataclass
-class Place:
-    """A machine with Docker, and the cluster whose node it is said to be."""
+class DockerNode:
+    """A machine with Docker, and the cluster with a simulated node for it."""
 
     machine: Machine
     environment: dict[str, str]
     cluster: DrainCluster
 
     def play(self, *arguments: str, clusters: site.Clusters | None = None, **variables: t.Any) -> site.Run:
-        """The host of the cluster says how the cluster is reached, by a variable of its own, and nothing of how itself is, as in our examples."""
+        """As in our examples, the host of the cluster has the connection of the cluster in a variable, and no connection variables of its own."""
         one = {
             "hwaccel_connection": {"kubeconfig": "{{ kept_in }}/kubeconfig"},
             "kept_in": str(self.cluster.sandbox.state_dir),
@@ -64,8 +64,8 @@ class Place:
     def started(self) -> str:
         return self.machine.sh("systemctl show docker -p MainPID")
 
-    def make_due(self) -> str:
-        """The role has nothing to do but to restart Docker, whose file is newer than itself. Returns which process it is."""
+    def require_restart(self) -> str:
+        """Makes a restart of Docker the only thing that the role has to do: its file is newer than the process. Returns the process."""
         if '"nvidia"' not in self.machine.read(DAEMON):
             self.changed(node_runtime_drain="never")
         self.machine.sh(f"touch {DAEMON}")
@@ -73,88 +73,95 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Place]:
+def docker_node(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[DockerNode]:
     machine = rig.machine("drained")
-    # Docker looks at it when it is asked to run something with it.
+    # Docker checks this program when a container requests the runtime.
     machine.write("/usr/bin/nvidia-container-runtime", '#!/bin/sh\nexec runc "$@"\n', "0755")
     machine.write(DAEMON, "{}")
     machine.sh("systemctl start docker")
     with contextlib.closing(Sandboxes(find_programs())) as sandboxes:
-        yield Place(machine, let_in(machine, tmp_path_factory.mktemp("login")), DrainCluster(sandboxes.make()))
+        yield DockerNode(machine, let_in(machine, tmp_path_factory.mktemp("login")), DrainCluster(sandboxes.make()))
 
 
 @pytest.fixture(autouse=True)
-def cleared(place: Place) -> c.Iterator[None]:
+def cleared(docker_node: DockerNode) -> c.Iterator[None]:
     yield
-    place.cluster.clear()
+    docker_node.cluster.clear()
 
 
-def test_pods_leave_before_docker_is_restarted_and_a_budget_keeps_it_from_that(place: Place) -> None:
-    cluster = place.cluster
+def test_pods_are_evicted_before_the_restart_of_docker_and_a_budget_prevents_it(docker_node: DockerNode) -> None:
+    cluster = docker_node.cluster
     cluster.serve(DEPLOYMENTS, "train")
     cluster.serve(DEPLOYMENTS, "web")
     cluster.budget("train")
-    place.machine.write(DAEMON, "{}")
-    running = place.started()
+    docker_node.machine.write(DAEMON, "{}")
+    running = docker_node.started()
     audit = AuditLog(cluster.sandbox.audit_log)
-    foreseen = place.play("--check")
-    assert (foreseen.rc, [str(request) for request in audit.our_writes()]) == (0, []), foreseen.stdout
-    assert "node gpu-0 would be cordoned, would evict" in foreseen.stdout
-    assert foreseen.results("node_drain")[0]["held"] != []
+    predicted = docker_node.play("--check")
+    assert (predicted.rc, [str(request) for request in audit.our_writes()]) == (0, []), predicted.stdout
+    assert "node gpu-0 would be cordoned, would evict" in predicted.stdout
+    assert predicted.results("node_drain")[0]["held"] != []
 
-    held = place.play(node_runtime_drain_timeout=5)
+    held = docker_node.play(node_runtime_drain_timeout=5)
     assert held.rc == 2
     assert "node gpu-0 is not drained after 5 s, and stays cordoned" in held.failures[-1]
     assert "The disruption budget train needs 1 healthy pods" in held.failures[-1]
-    assert '"nvidia"' in place.machine.read(DAEMON), "it is written, and the next run loads it"
-    assert (place.started(), cluster.unschedulable, len(cluster.running("train"))) == (running, True, 1)
+    assert '"nvidia"' in docker_node.machine.read(DAEMON), "the file is written, and the next run loads it"
+    assert (docker_node.started(), cluster.unschedulable, len(cluster.running("train"))) == (running, True, 1)
 
     cluster.client.delete(BUDGETS, "train", SPACE)
     cluster.created.remove((BUDGETS, "train"))
-    done = place.play()
+    done = docker_node.play()
     assert done.rc == 0, done.stdout
     drained, released = done.results("node_drain")
     assert [name.rpartition("/")[2].split("-")[0] for name in drained["evicted"]] == ["train"]
-    assert (place.started() != running, cluster.unschedulable, released["cordoned_by"]) == (True, False, "")
+    assert (docker_node.started() != running, cluster.unschedulable, released["cordoned_by"]) == (True, False, "")
     order = [task["action"].rpartition(".")[2] for task in done.tasks if task["result"].get("changed")]
     assert order[-3:] == ["node_drain", "systemd", "node_drain"]
 
     audit.mark()
-    assert place.changed() == 0
+    assert docker_node.changed() == 0
     assert [str(request) for request in audit.our_writes()] == []
 
 
 @pytest.mark.slow
-def test_a_run_that_ended_between_restart_and_release_is_finished_by_the_next(place: Place) -> None:
-    place.make_due()
-    place.machine.sh("systemctl restart docker")
-    place.cluster.drain()
-    assert place.cluster.unschedulable
-    assert place.changed() == 1
-    assert (place.cluster.unschedulable, names.CORDONED in place.cluster.node["metadata"]["annotations"]) == (
+def test_the_next_run_completes_one_that_ended_between_restart_and_release(docker_node: DockerNode) -> None:
+    docker_node.require_restart()
+    docker_node.machine.sh("systemctl restart docker")
+    docker_node.cluster.drain()
+    assert docker_node.cluster.unschedulable
+    assert docker_node.changed() == 1
+    assert (
+        docker_node.cluster.unschedulable,
+        names.CORDONED in docker_node.cluster.node["metadata"]["annotations"],
+    ) == (
         False,
         False,
     )
 
 
 @pytest.mark.slow
-def test_containers_that_outlive_the_restart_stay(place: Place) -> None:
-    place.machine.write(DAEMON, '{"live-restore": true}')
-    place.make_due()
-    assert place.machine.sh("docker info --format '{{.LiveRestoreEnabled}}'").strip() == "true"
-    place.cluster.serve(DEPLOYMENTS, "web")
-    running, pods = place.started(), place.cluster.running("web")
-    assert place.changed() == 1
-    assert (place.started() != running, place.cluster.running("web")) == (True, pods)
-    running = place.make_due()
-    assert place.changed(node_runtime_drain="always") == 3
-    assert (place.started() != running, place.cluster.pods("web"), place.cluster.unschedulable) == (True, [], False)
-    place.machine.write(DAEMON, "{}")
-    place.machine.sh("systemctl restart docker")
+def test_containers_that_survive_the_restart_are_not_drained(docker_node: DockerNode) -> None:
+    docker_node.machine.write(DAEMON, '{"live-restore": true}')
+    docker_node.require_restart()
+    assert docker_node.machine.sh("docker info --format '{{.LiveRestoreEnabled}}'").strip() == "true"
+    docker_node.cluster.serve(DEPLOYMENTS, "web")
+    running, pods = docker_node.started(), docker_node.cluster.running("web")
+    assert docker_node.changed() == 1
+    assert (docker_node.started() != running, docker_node.cluster.running("web")) == (True, pods)
+    running = docker_node.require_restart()
+    assert docker_node.changed(node_runtime_drain="always") == 3
+    assert (docker_node.started() != running, docker_node.cluster.pods("web"), docker_node.cluster.unschedulable) == (
+        True,
+        [],
+        False,
+    )
+    docker_node.machine.write(DAEMON, "{}")
+    docker_node.machine.sh("systemctl restart docker")
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "message"),
     [
         ({"node_runtime_node": "gpu-9"}, "the cluster has no node gpu-9: there is nothing to drain"),
         (
@@ -163,39 +170,48 @@ def test_containers_that_outlive_the_restart_stay(place: Place) -> None:
         ),
     ],
 )
-def test_a_machine_that_is_no_node_yet_is_restarted_at_once(
-    place: Place, variables: dict[str, t.Any], told: str
+def test_docker_is_restarted_without_a_drain_on_a_machine_that_is_no_node(
+    docker_node: DockerNode, variables: dict[str, t.Any], message: str
 ) -> None:
-    running = place.make_due()
-    run = place.play(**variables)
+    running = docker_node.require_restart()
+    run = docker_node.play(**variables)
     assert (run.rc, run.changed()) == (0, 1), run.stdout
-    assert told in " ".join(run.stdout.split())
-    assert place.started() != running
+    assert message in " ".join(run.stdout.split())
+    assert docker_node.started() != running
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("cluster", "told"),
+    ("cluster", "message"),
     [
         ("one", "has no hwaccel_connection, and the inventory has several clusters"),
         ("two", "this is not the cluster in the inventory"),
         ("three", "is not a host of the inventory"),
     ],
 )
-def test_where_another_cluster_could_be_meant_nothing_is_restarted(place: Place, cluster: str, told: str) -> None:
-    running = place.make_due()
-    two = {"hwaccel_connection": {"kubeconfig": place.cluster.sandbox.kubeconfig}, "hwaccel_cluster_uid": "another"}
-    run = place.play(clusters={"one": {}, "two": two}, hwaccel_cluster=cluster)
-    assert (run.rc, place.started()) == (2, running)
-    assert told in run.failures[-1]
+def test_nothing_is_restarted_when_the_cluster_is_ambiguous(
+    docker_node: DockerNode, cluster: str, message: str
+) -> None:
+    running = docker_node.require_restart()
+    two = {
+        "hwaccel_connection": {"kubeconfig": docker_node.cluster.sandbox.kubeconfig},
+        "hwaccel_cluster_uid": "another",
+    }
+    run = docker_node.play(clusters={"one": {}, "two": two}, hwaccel_cluster=cluster)
+    assert (run.rc, docker_node.started()) == (2, running)
+    assert message in run.failures[-1]
 
 
 @pytest.mark.slow
-def test_teardown_drains_as_well(place: Place) -> None:
-    running = place.make_due()
-    place.cluster.serve(DEPLOYMENTS, "web")
-    run = place.play("-e", "node_runtime_entry=teardown")
+def test_teardown_also_drains(docker_node: DockerNode) -> None:
+    running = docker_node.require_restart()
+    docker_node.cluster.serve(DEPLOYMENTS, "web")
+    run = docker_node.play("-e", "node_runtime_entry=teardown")
     assert run.rc == 0, run.stdout
     assert len(run.results("node_drain")[0]["evicted"]) == 1
-    assert (place.started() != running, place.cluster.pods("web"), place.cluster.unschedulable) == (True, [], False)
-    assert "nvidia" not in place.machine.read(DAEMON)
+    assert (docker_node.started() != running, docker_node.cluster.pods("web"), docker_node.cluster.unschedulable) == (
+        True,
+        [],
+        False,
+    )
+    assert "nvidia" not in docker_node.machine.read(DAEMON)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What our manifests bring about on a real node whose GPUs and driver are stand-ins: the files of its gates, and what a pod finds that is given a GPU."""
+"""Our manifests on a real node whose GPUs and driver are stand-ins: the files of the gates, and the environment of a pod that has a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import default
 RESOURCE = "nvidia.com/gpu"
 
 
-def test_every_gate_has_its_file_of_this_boot(node: KubernetesNode, enabled: Enabled) -> None:
+def test_every_gate_has_a_file_of_this_boot(node: KubernetesNode, enabled: Enabled) -> None:
     boot = node.machine.read("/proc/sys/kernel/random/boot_id").strip()
     folder = "/run/nvidia/validations"
     for file in ("driver-ready", "toolkit-ready", "cuda-ready"):
@@ -24,7 +24,7 @@ def test_every_gate_has_its_file_of_this_boot(node: KubernetesNode, enabled: Ena
     assert "GPUS=2" in node.machine.read(f"{folder}/cuda-ready").splitlines()
 
 
-def test_a_pod_is_given_one_gpu(cluster: Cluster, enabled: Enabled) -> None:
+def test_a_pod_gets_one_gpu(cluster: Cluster, enabled: Enabled) -> None:
     script = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader && vectorAdd && ls -d /dev/nvidia[0-9]*"
     image = defaults("gpu_validation")["gpu_validation_image"]
     container = {
@@ -33,7 +33,7 @@ def test_a_pod_is_given_one_gpu(cluster: Cluster, enabled: Enabled) -> None:
         "command": ["sh", "-c", script],
         "resources": {"limits": {RESOURCE: 1}},
     }
-    # Past the scheduler: which node it is on is no matter of this test, and kubelet allocates all the same.
+    # The pod bypasses the scheduler, which this test does not need. The kubelet allocates a GPU nevertheless.
     spec: dict[str, t.Any] = {
         "restartPolicy": "Never",
         "runtimeClassName": "nvidia",
@@ -56,8 +56,8 @@ def _ended(cluster: Cluster, name: str) -> str:
     return phase if phase in ("Succeeded", "Failed") else ""
 
 
-def test_the_toolkit_goes_on_while_containerd_starts_anew(cluster: Cluster, enabled: Enabled) -> None:
-    found = cluster.client.list(
+def test_the_toolkit_keeps_running_while_containerd_is_restarted(cluster: Cluster, enabled: Enabled) -> None:
+    pods = cluster.client.list(
         POD, NAMESPACE, label_selector="app=nvidia-container-toolkit-daemonset", field_selector=f"spec.nodeName={REAL}"
     ).items
-    assert [one["restartCount"] for pod in found for one in pod["status"]["containerStatuses"]] == [0]
+    assert [one["restartCount"] for pod in pods for one in pod["status"]["containerStatuses"]] == [0]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real node in the sandbox's cluster: its kubelet runs pods, and the API server reaches it."""
+"""A real node in the sandbox's cluster: its kubelet runs pods, and the API server can connect to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
 
 
-def test_a_pod_runs_and_its_log_comes_from_the_node(cluster: Cluster, node: KubernetesNode) -> None:
+def test_a_pod_runs_and_its_log_is_read_from_the_node(cluster: Cluster, node: KubernetesNode) -> None:
     container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", "echo from $HOSTNAME"]}
     spec = {"restartPolicy": "Never", "nodeName": node.machine.name, "containers": [container]}
     cluster.client.create(

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rights on a real node: of pods by the API server's own PodSecurity, of ServiceAccounts by what real programs have asked for.
+"""Rights on a real node: of pods by the PodSecurity admission of the API server, of ServiceAccounts by the requests of real programs.
 
-Real are Node Feature Discovery and NVIDIA's container toolkit. Who stands in for a program of NVIDIA's asks for what its sources show, so of these
-accounts no more is proven here than on simulated nodes.
+Node Feature Discovery and NVIDIA's container toolkit are real. Stand-ins of NVIDIA's other programs send the requests that the sources show, so for
+their accounts these tests prove no more than those on simulated nodes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 PRIVILEGED, BASELINE, RESTRICTED = LEVELS = ("privileged", "baseline", "restricted")
-#: As docs/rights.md states them.
+#: Pod Security levels that docs/rights.md documents.
 LEVEL_OF = {AGENTS: PRIVILEGED, CONTROLLERS: RESTRICTED}
-#: What a workload's containers need on the host, by its name.
+#: Rights of a workload's containers on the host, by the name of the workload.
 WORKLOADS: dict[str, list[dict[str, t.Any]]] = {}
 for _role in stack.ROLES:
     for _row in stack.load(stack.TOP / "roles" / _role / "vars" / "rights.yml")[f"__{_role}_rights"]:
         WORKLOADS.setdefault(_row["workload"], []).append(_row)
-#: It is there for the time of a teardown.
+#: This workload exists only during a teardown.
 PRUNE = "nfd-prune"
-#: Words of the level `baseline` against a pod, and the needs that they are against.
+#: Violations in messages of the level `baseline`, and whether a row of rights causes them.
 REFUSED: dict[str, c.Callable[[dict[str, t.Any]], bool]] = {
     "hostPath volumes": lambda row: bool(row["host_paths"]),
     "privileged (": lambda row: row["privileged"],
@@ -42,18 +42,18 @@ REFUSED: dict[str, c.Callable[[dict[str, t.Any]], bool]] = {
 }
 #: Accounts whose program is a stand-in.
 STAND_INS = {f"{AGENTS}/{name}" for name in ("nvidia-driver", "nvidia-validator", "gpu-feature-discovery")}
-#: The pod of this one runs the real toolkit, which asks the API server for nothing. What asks is its init container, a stand-in.
+#: The pod with this account runs the real toolkit, which sends no requests to the API server. Only its init container does, which is a stand-in.
 STAND_INS |= {f"{AGENTS}/nvidia-container-toolkit"}
 _BY_WATCH = (
-    "client-go asks for a list by a watch where the server can (feature WatchListClient), and by a list elsewhere"
+    "client-go requests a list by a watch if the server supports it (feature WatchListClient), otherwise by a list"
 )
-_WHERE_A_NODE_LEAVES = (
-    "node-feature-discovery v0.19.0, pkg/nfd-gc/nfd-gc.go: deleted is what was found of nodes that have left"
+_WHEN_A_NODE_IS_REMOVED = (
+    "node-feature-discovery v0.19.0, pkg/nfd-gc/nfd-gc.go: it deletes the features of removed nodes"
 )
 #: Rights that real programs need not use in a session, and why.
 NOT_ALWAYS = {
-    f"{CONTROLLERS}/nfd-gc: delete nodefeatures.nfd.k8s-sigs.io": _WHERE_A_NODE_LEAVES,
-    f"{CONTROLLERS}/nfd-gc: delete noderesourcetopologies.topology.node.k8s.io": _WHERE_A_NODE_LEAVES,
+    f"{CONTROLLERS}/nfd-gc: delete nodefeatures.nfd.k8s-sigs.io": _WHEN_A_NODE_IS_REMOVED,
+    f"{CONTROLLERS}/nfd-gc: delete noderesourcetopologies.topology.node.k8s.io": _WHEN_A_NODE_IS_REMOVED,
     f"{CONTROLLERS}/nfd-gc: list nodes": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list namespaces": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list nodefeaturerules.nfd.k8s-sigs.io": _BY_WATCH,
@@ -66,25 +66,25 @@ def spaces(cluster: Cluster) -> c.Iterator[dict[str, str]]:
     """A namespace for each level, by level."""
     client = cluster.client
     namespace, account = client.resource("v1", "Namespace"), client.resource("v1", "ServiceAccount")
-    made = {level: f"level-{level}" for level in LEVELS}
-    for level, name in made.items():
+    names = {level: f"level-{level}" for level in LEVELS}
+    for level, name in names.items():
         client.create(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {ENFORCE: level}}}, namespace
         )
-    for name in made.values():
-        cluster.wait("its account is there", lambda name=name: client.list(account, name).items)
-    yield made
-    for name in made.values():
+    for name in names.values():
+        cluster.wait("its ServiceAccount exists", lambda name=name: client.list(account, name).items)
+    yield names
+    for name in names.values():
         client.delete(namespace, name)
-    for name in made.values():
+    for name in names.values():
         cluster.wait(
-            "it is gone",
+            "the namespace is deleted",
             lambda name=name: name not in [item["metadata"]["name"] for item in client.list(namespace).items],
         )
 
 
 def refusal(cluster: Cluster, namespace: str, pod: dict[str, t.Any]) -> str:
-    """What the API server says against such a pod there, "" where it would take it. Its account is another, which is no matter of Pod Security."""
+    """Why the API server refuses such a pod in the namespace, "" if it accepts it. The ServiceAccount differs, which is not relevant to Pod Security."""
     spec = {
         key: value
         for key, value in pod["spec"].items()
@@ -102,22 +102,22 @@ def refusal(cluster: Cluster, namespace: str, pod: dict[str, t.Any]) -> str:
 
 def running(cluster: Cluster, namespace: str) -> dict[str, dict[str, t.Any]]:
     """The pod of each workload of ours on the real node, by the workload's name in roles/*/vars/rights.yml."""
-    found = {}
+    pods = {}
     for pod in cluster.client.list(POD, namespace, field_selector=f"spec.nodeName={REAL}").items:
         owner = pod["metadata"]["ownerReferences"][0]["name"]
-        found[max((name for name in WORKLOADS if owner.startswith(name)), key=len)] = pod
-    return found
+        pods[max((name for name in WORKLOADS if owner.startswith(name)), key=len)] = pod
+    return pods
 
 
 def refused_for(rows: list[dict[str, t.Any]]) -> set[str]:
-    """By which words the level `baseline` must refuse a pod with what its containers are said to need on the host."""
-    return {word for word, needed in REFUSED.items() if any(needed(row) for row in rows)}
+    """Violations with which the level `baseline` must refuse a pod whose containers have these rights."""
+    return {text for text, causes in REFUSED.items() if any(causes(row) for row in rows)}
 
 
-def test_the_namespaces_enforce_what_the_documentation_states(cluster: Cluster, enabled: Enabled) -> None:
+def test_the_namespaces_enforce_the_documented_levels(cluster: Cluster, enabled: Enabled) -> None:
     namespace = cluster.client.resource("v1", "Namespace")
     labels = {name: cluster.client.get(namespace, name)["metadata"]["labels"] for name in NAMESPACES}
-    assert {name: found.get(ENFORCE) for name, found in labels.items()} == LEVEL_OF
+    assert {name: present.get(ENFORCE) for name, present in labels.items()} == LEVEL_OF
     text = (stack.TOP / "docs" / "rights.md").read_text(encoding="utf-8")
     assert (
         "`hwaccel_namespace`, at the Pod Security level `privileged`" in text
@@ -125,7 +125,7 @@ def test_the_namespaces_enforce_what_the_documentation_states(cluster: Cluster, 
     )
 
 
-def test_every_pod_complies_and_an_agent_with_nothing_stricter(
+def test_every_pod_complies_and_agents_comply_with_no_stricter_level(
     cluster: Cluster, enabled: Enabled, spaces: dict[str, str]
 ) -> None:
     agents, controllers = running(cluster, AGENTS), running(cluster, CONTROLLERS)
@@ -137,18 +137,18 @@ def test_every_pod_complies_and_an_agent_with_nothing_stricter(
         controllers, ""
     )
     refused = {name: refusal(cluster, spaces[BASELINE], pod) for name, pod in agents.items()}
-    assert {name: {word for word in REFUSED if word in why} for name, why in refused.items()} == {
+    assert {name: {text for text in REFUSED if text in message} for name, message in refused.items()} == {
         name: refused_for(WORKLOADS[name]) for name in agents
     }
-    assert all('violates PodSecurity "baseline:' in why for why in refused.values()), refused
+    assert all('violates PodSecurity "baseline:' in message for message in refused.values()), refused
 
 
-def test_the_pod_that_validates_has_no_more_rights_than_a_user(cluster: Cluster, spaces: dict[str, str]) -> None:
+def test_the_validation_pod_has_no_more_rights_than_pods_of_users(cluster: Cluster, spaces: dict[str, str]) -> None:
     assert refusal(cluster, spaces[RESTRICTED], stack.validation_pod()) == ""
 
 
 @pytest.mark.slow
-def test_nothing_is_refused_from_site_to_teardown(departed: Departure) -> None:
+def test_no_request_is_refused_from_site_to_teardown(departed: Departure) -> None:
     requests = departed.requests()
     assert {request.node for request in requests} > {REAL}
     assert sorted({str(request) for request in requests if request.status == 403}) == []

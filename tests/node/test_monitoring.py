@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Prometheus with what the role monitoring has brought into the cluster: scrape configuration, rules, dashboards. Alerts fire on faults of a node.
+"""Prometheus with the scrape configuration, rules and dashboards that the role monitoring has deployed. Alerts fire on faults of a node.
 
-Prometheus is a real one. The exporter of the real node is a stand-in with DCGM's names, and those of simulated nodes serve nothing. Alerts that wait for
+Prometheus is real. The exporter of the real node is a stand-in with DCGM's names, and those of simulated nodes serve nothing. Alerts that wait for
 minutes by default wait for a second here, by variables of the role.
 """
 
@@ -40,26 +40,26 @@ USER = "prometheus"
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "monitoring.md"
 EXPORTER, VALIDATOR = "nvidia-dcgm-exporter", "nvidia-operator-validator"
 EXPORTER_SWITCH = "nvidia.com/gpu.deploy.dcgm-exporter"
-#: Panels that show nothing of a fleet that is well, and why.
+#: Panels without data on a healthy fleet, and why.
 EMPTY = {
-    ("GPUs: fleet", "Xids"): "none has come",
-    ("GPUs: job", "Xids"): "none has come",
+    ("GPUs: fleet", "Xids"): "no XID has occurred",
+    ("GPUs: job", "Xids"): "no XID has occurred",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """A Prometheus that runs, and the folder with its configuration."""
+    """A running Prometheus, and the folder with its configuration."""
 
     prometheus: server.Prometheus
     folder: pathlib.Path
 
     def firing(self, node: str = REAL) -> set[str]:
-        """Alerts of a node."""
+        """Firing alerts of a node."""
         return {alert["labels"]["alertname"] for alert in self.alerts() if alert["labels"].get("node") == node}
 
     def targets(self) -> list[dict[str, t.Any]]:
-        """Exporters."""
+        """Targets that are exporters."""
         return [one for one in self.prometheus.get("targets")["activeTargets"] if one["scrapePool"] == EXPORTER]
 
     def alerts(self) -> list[dict[str, t.Any]]:
@@ -68,25 +68,27 @@ class Watch:
     def values(self, expression: str, label: str) -> dict[str, float]:
         return {row["metric"].get(label, ""): float(row["value"][1]) for row in self.prometheus.query(expression)}
 
-    def await_values(self, expression: str, label: str, wanted: dict[str, float]) -> None:
-        """These among others. Fails with what is seen in the end."""
-        found = server.seen(lambda: self.values(expression, label), lambda values: values.items() >= wanted.items())
-        assert found.items() >= wanted.items()
+    def await_values(self, expression: str, label: str, expected: dict[str, float]) -> None:
+        """Waits until the values include these. Fails with the values that are observed last."""
+        observed = server.seen(
+            lambda: self.values(expression, label), lambda values: values.items() >= expected.items()
+        )
+        assert observed.items() >= expected.items()
 
 
 def rights() -> list[dict[str, t.Any]]:
-    """Those that the page tells users to give."""
-    found = re.search(r"^rules:\n(?:  - .+\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert found, f"{PAGE} names no rights"
-    return list(yaml.safe_load(found[0])["rules"])
+    """Rights that the page requires."""
+    match = re.search(r"^rules:\n(?:  - .+\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match, f"{PAGE} contains no rights"
+    return list(yaml.safe_load(match[0])["rules"])
 
 
 @pytest.fixture(scope="module")
 def watch(cluster: Cluster, enabled: Enabled, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Watch]:
-    """It has scraped the real node often enough for a rate, and evaluated all rules since."""
+    """Prometheus has scraped the real node often enough for a rate, and has evaluated all rules afterwards."""
     program = shutil.which("prometheus")
     if not program or not shutil.which("promtool"):
-        pytest.skip("prometheus is not on PATH: Debian's package prometheus has it")
+        pytest.skip("prometheus is not on PATH: Debian's package prometheus contains it")
     folder = tmp_path_factory.mktemp("prometheus")
     data = cluster.client.get(CONFIG_MAP, "hwaccel-gpu-prometheus", NAMESPACE)["data"]
     (job,) = yaml.safe_load(data["scrape_configs.yml"])["scrape_configs"]
@@ -107,17 +109,17 @@ def watch(cluster: Cluster, enabled: Enabled, tmp_path_factory: pytest.TempPathF
             "rule_files": ["rules.yml"],
             "scrape_configs": [job, of_states],
         }
-        found = Watch(stack.enter_context(server.prometheus(program, folder, config, data["rules.yml"])), folder)
+        watch = Watch(stack.enter_context(server.prometheus(program, folder, config, data["rules.yml"])), folder)
         server.until(
             "scrapes of the real node",
-            lambda: bool(found.prometheus.query(f'count_over_time((up{{node="{REAL}"}} == 1)[1m:1s]) >= 3')),
+            lambda: bool(watch.prometheus.query(f'count_over_time((up{{node="{REAL}"}} == 1)[1m:1s]) >= 3')),
         )
-        seen = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
+        scraped = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
         server.until(
             "an evaluation of all rules",
-            lambda: all(rule["lastEvaluation"] > seen for rule in found.prometheus.rules()),
+            lambda: all(rule["lastEvaluation"] > scraped for rule in watch.prometheus.rules()),
         )
-        yield found
+        yield watch
 
 
 def test_promtool_accepts_the_configuration(watch: Watch) -> None:
@@ -133,15 +135,15 @@ def test_promtool_accepts_the_configuration(watch: Watch) -> None:
     assert "rules found" in done.stdout
 
 
-def test_each_exporter_behind_the_service_is_a_target_and_the_real_one_is_up(cluster: Cluster, watch: Watch) -> None:
-    server.until("each target is tried", lambda: all(one["health"] != "unknown" for one in watch.targets()))
-    found = {one["labels"]["node"]: one for one in watch.targets()}
+def test_each_exporter_of_the_service_is_a_target_and_the_real_one_is_up(cluster: Cluster, watch: Watch) -> None:
+    server.until("each target is scraped", lambda: all(one["health"] != "unknown" for one in watch.targets()))
+    targets = {one["labels"]["node"]: one for one in watch.targets()}
     pods = {
         pod["spec"]["nodeName"]: pod
         for pod in cluster.client.list(POD, NAMESPACE, label_selector=f"app={EXPORTER}").items
     }
-    assert found.keys() == pods.keys()
-    assert found[REAL]["labels"] | {"job": EXPORTER} == {
+    assert targets.keys() == pods.keys()
+    assert targets[REAL]["labels"] | {"job": EXPORTER} == {
         "job": EXPORTER,
         "namespace": NAMESPACE,
         "pod": pods[REAL]["metadata"]["name"],
@@ -149,15 +151,15 @@ def test_each_exporter_behind_the_service_is_a_target_and_the_real_one_is_up(clu
         "node": REAL,
         "instance": f"{pods[REAL]['status']['podIP']}:9400",
     }
-    health = {name: one["health"] for name, one in found.items()}
-    assert (health[REAL], health["sim-0"]) == ("up", "down"), found
+    health = {name: one["health"] for name, one in targets.items()}
+    assert (health[REAL], health["sim-0"]) == ("up", "down"), targets
 
 
 def test_every_rule_is_loaded_and_healthy(watch: Watch) -> None:
-    found = watch.prometheus.rules()
-    names = [rule["name"] for rule in found]
+    loaded = watch.prometheus.rules()
+    names = [rule["name"] for rule in loaded]
     assert sorted(names) == sorted([*alerts.ALERTS, *rules.RECORDED, *(alerts.NODE_GPUS_EXPECTED for _pool in POOLS)])
-    assert {rule["name"]: rule.get("lastError") for rule in found if rule["health"] != "ok"} == {}
+    assert {rule["name"]: rule.get("lastError") for rule in loaded if rule["health"] != "ok"} == {}
 
 
 def test_nodes_have_as_many_gpus_as_the_inventory_expects(watch: Watch) -> None:
@@ -165,19 +167,19 @@ def test_nodes_have_as_many_gpus_as_the_inventory_expects(watch: Watch) -> None:
     watch.await_values(alerts.NODE_GPUS_SEEN, "node", {REAL: 2})
 
 
-def test_an_alert_fires_where_an_exporter_serves_nothing_and_none_where_all_is_well(watch: Watch) -> None:
+def test_an_alert_fires_for_exporters_that_serve_nothing_and_none_on_a_healthy_node(watch: Watch) -> None:
     server.until(
         "GpuExporterDown alone fires for simulated nodes",
         lambda: watch.firing("sim-0") == watch.firing("twin-0") == {"GpuExporterDown"},
     )
-    server.until("nothing fires for the real one", lambda: watch.firing() == set())
+    server.until("nothing fires for the real node", lambda: watch.firing() == set())
 
 
-def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(
+def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_query(
     cluster: Cluster, watch: Watch, take: Taken
 ) -> None:
     take("user")
-    cluster.wait("it runs", lambda: running(cluster, "user"))
+    cluster.wait("the pod runs", lambda: running(cluster, "user"))
     watch.await_values("namespace:hwaccel_gpus:count", "exported_namespace", {"default": 1})
     (row,) = server.seen(lambda: watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}'), bool)
     labels = {
@@ -189,13 +191,13 @@ def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(
         "modelName": PRODUCT,
     }
     assert row["metric"].items() >= labels.items(), row
-    server.until("every rule that records has values", lambda: all(watch.values(name, "") for name in rules.RECORDED))
-    found = cluster.client.list(CONFIG_MAP, NAMESPACE, label_selector="grafana_dashboard=1").items
+    server.until("every recording rule has values", lambda: all(watch.values(name, "") for name in rules.RECORDED))
+    dashboards = cluster.client.list(CONFIG_MAP, NAMESPACE, label_selector="grafana_dashboard=1").items
 
     def empty() -> set[tuple[str, str]]:
         return {
             panel[:2]
-            for one in found
+            for one in dashboards
             for text in one["data"].values()
             for panel in without_data(watch.prometheus, json.loads(text))
         }
@@ -203,40 +205,42 @@ def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_ask_for(
     assert server.seen(empty, lambda panels: panels == set(EMPTY)) == set(EMPTY)
 
 
-def test_faults_of_memory_fire_their_alerts_and_the_node_is_told_to_offer_less(
+def test_memory_errors_fire_alerts_and_the_node_offers_fewer_gpus(
     cluster: Cluster, node: KubernetesNode, watch: Watch
 ) -> None:
-    wanted = {"GpuXidMemoryUncorrectable", "GpuEccUncorrectable", "GpuNotAllocatable"}
+    expected = {"GpuXidMemoryUncorrectable", "GpuEccUncorrectable", "GpuNotAllocatable"}
     node.set_gpus(2, {"xid": {"1": 48}, "ecc": {"1": 1}})
     try:
-        server.until(f"{wanted} fire, and no other", lambda: watch.firing() == wanted)
-        told = {alert["labels"]["alertname"]: alert for alert in watch.alerts() if alert["labels"].get("node") == REAL}
+        server.until(f"{expected} fire, and no other", lambda: watch.firing() == expected)
+        firing = {
+            alert["labels"]["alertname"]: alert for alert in watch.alerts() if alert["labels"].get("node") == REAL
+        }
     finally:
         node.set_gpus(2)
         cluster.replace_pod(REAL, APP)
-        cluster.wait("both GPUs are back", lambda: cluster.gpus(REAL) == ("2", "2"))
-    assert told.keys() == wanted
-    xid = told["GpuXidMemoryUncorrectable"]
+        cluster.wait("both GPUs are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))
+    assert firing.keys() == expected
+    xid = firing["GpuXidMemoryUncorrectable"]
     assert (xid["labels"]["gpu"], xid["labels"]["xid"], xid["labels"]["severity"]) == ("1", "48", "critical")
     assert xid["annotations"]["summary"] == f"GPU 1 of {REAL} had a memory error that was not contained"
     assert (
-        told["GpuNotAllocatable"]["annotations"]["description"]
+        firing["GpuNotAllocatable"]["annotations"]["description"]
         == f"1 of nvidia_com_gpu on {REAL} are unhealthy according to its device plugin."
     )
 
 
 def switch(cluster: Cluster, value: str | None) -> None:
-    # By the gate's field manager, which has given the node this label: teardown leaves labels of others.
+    # The field manager is that of the gate, which has set this label, because teardown does not remove labels of other field managers.
     labels = {"metadata": {"labels": {EXPORTER_SWITCH: value}}}
     cluster.client.patch(NODE, REAL, "", labels, field_manager=quarantine.FIELD_MANAGER)
 
 
 @pytest.mark.slow
-def test_without_the_last_exporter_somebody_is_called(cluster: Cluster, watch: Watch) -> None:
+def test_an_alert_fires_when_the_last_exporter_is_removed(cluster: Cluster, watch: Watch) -> None:
     before = cluster.client.get(NODE, REAL)["metadata"]["labels"].get(EXPORTER_SWITCH)
     switch(cluster, "false")
     try:
-        server.until("its target is gone", lambda: not watch.values(f'up{{node="{REAL}"}}', "node"))
+        server.until("its target is removed", lambda: not watch.values(f'up{{node="{REAL}"}}', "node"))
         server.until(
             "GpuMetricsAbsent fires",
             lambda: "GpuMetricsAbsent" in {alert["labels"]["alertname"] for alert in watch.alerts()},
@@ -247,12 +251,12 @@ def test_without_the_last_exporter_somebody_is_called(cluster: Cluster, watch: W
 
 
 @pytest.mark.slow
-def test_a_gpu_that_fell_off_the_bus_is_missed_and_nothing_is_proven_any_more(
+def test_a_gpu_that_fell_off_the_bus_is_reported_and_the_validator_is_not_ready(
     cluster: Cluster, node: KubernetesNode, watch: Watch
 ) -> None:
     node.set_gpus(2, {"xid": {"1": 79}})
     try:
-        server.until("it is missed", lambda: watch.firing() >= {"GpuXidBusLost", "GpuMissing", "GpuNotAllocatable"})
+        server.until("its alerts fire", lambda: watch.firing() >= {"GpuXidBusLost", "GpuMissing", "GpuNotAllocatable"})
         (missing,) = (
             alert
             for alert in watch.alerts()
@@ -262,10 +266,10 @@ def test_a_gpu_that_fell_off_the_bus_is_missed_and_nothing_is_proven_any_more(
             missing["annotations"]["description"]
             == f"{REAL} of pool real shows 1 GPUs fewer than the inventory declares."
         )
-        cluster.wait("the validator takes its proof back", lambda: not ready(cluster, VALIDATOR))
+        cluster.wait("the validator is not ready", lambda: not ready(cluster, VALIDATOR))
     finally:
         node.set_gpus(2)
-        cluster.wait("both GPUs are proven again", lambda: ready(cluster, VALIDATOR), 240)
+        cluster.wait("both GPUs are validated again", lambda: ready(cluster, VALIDATOR), 240)
         cluster.replace_pod(REAL, APP)
-        cluster.wait("both can be allocated", lambda: cluster.gpus(REAL) == ("2", "2"))
+        cluster.wait("both are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))
     watch.await_values(alerts.NODE_GPUS_SEEN, "node", {REAL: 2})

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_runtime on a Jetson board with Debian's containerd 1.6, Docker 20.10 and podman 4.3: its files, what containers get, and the way back.
+"""The role node_runtime on a Jetson board with Debian's containerd 1.6, Docker 20.10 and podman 4.3: its files, devices of containers, and teardown.
 
-One playbook run each for what takes one; tests look at what came of it. The toolkit is NVIDIA's own.
+Tests share runs of the playbook and examine their results. The toolkit is NVIDIA's.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import (
 )
 
 PAUSE = "mirror.example.com/pause:3.9"
-#: Without restrict_oom_score_adj no pod would start in a container that stands for a machine.
+#: Without restrict_oom_score_adj, no pod would start in a container that represents a machine.
 EDITED = f"""version = 2
 # our mirror, see ticket 4711
 [plugins]
@@ -51,7 +51,7 @@ EDITED = f"""version = 2
       bin_dir = "/usr/lib/cni"
 """
 SETTINGS = '{"log-opts": {"max-size": "10m"},\n "max-concurrent-uploads": 9007199254740993}'
-#: What Docker's file is a link to.
+#: Target of the link that is Docker's file.
 OURS = "ours.json"
 ENGINES = ("containerd", "docker")
 GPU = "/dev/nvhost-gpu"
@@ -59,13 +59,13 @@ GPU = "/dev/nvhost-gpu"
 
 @dataclasses.dataclass(frozen=True)
 class Configured:
-    """The board after the role's first run, and what was seen until then: before anything, after a run in check mode, and in the run itself."""
+    """The board after the role's first run. before, checked: files and processes before all runs and after a run in check mode. output: of the first run."""
 
     site: Site
     before: tuple[str, str]
     checked: tuple[str, str]
-    foreseen: int
-    told: str
+    predicted: int
+    output: str
 
     @property
     def machine(self) -> Machine:
@@ -73,11 +73,11 @@ class Configured:
 
 
 def pod_images(components: programs.Components, folder: pathlib.Path) -> pathlib.Path:
-    """What a pod needs, in an archive that each engine reads; the pod's own image is there by the name in containerd's configuration only."""
+    """Images of a pod in an archive that each engine reads. The image of its sandbox has only the name in containerd's configuration."""
     busybox = shutil.which("busybox")
-    assert busybox, "it is among what the rig needs"
-    found, layers = images.node_images(components, pathlib.Path(busybox))
-    pause, shell = (next(image for image in found if image.name == name) for name in (images.PAUSE, BUSYBOX))
+    assert busybox, "the rig requires busybox"
+    available, layers = images.node_images(components, pathlib.Path(busybox))
+    pause, shell = (next(image for image in available if image.name == name) for name in (images.PAUSE, BUSYBOX))
     archive.write(folder / "images.tar", [dataclasses.replace(pause, name=PAUSE), shell], layers, architecture())
     return folder
 
@@ -103,17 +103,17 @@ def configured(board: Site) -> Configured:
         return state(board.machine), started(board.machine, *ENGINES)
 
     before = now()
-    foreseen = board.changed("--check", "--diff")
+    predicted = board.changed("--check", "--diff")
     checked = now()
-    return Configured(board, before, checked, foreseen, board.done().stdout)
+    return Configured(board, before, checked, predicted, board.done().stdout)
 
 
-def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> None:
-    assert configured.foreseen > 0
+def test_check_mode_predicts_changes_and_makes_none(configured: Configured) -> None:
+    assert configured.predicted > 0
     assert configured.checked == configured.before
 
 
-def test_files_get_what_is_missing_and_keep_every_other_byte(configured: Configured) -> None:
+def test_missing_settings_are_added_and_every_other_byte_is_kept(configured: Configured) -> None:
     machine = configured.machine
     assert machine.read(CONFIG) == EDITED.replace("version = 2\n", f'version = 2\nimports = ["{DROP_IN}"]\n')
     assert machine.sh(f"stat -L -c %a {CONFIG} {DROP_IN} {DAEMON}; readlink {DAEMON}").split() == [
@@ -130,39 +130,37 @@ def test_files_get_what_is_missing_and_keep_every_other_byte(configured: Configu
     assert settings["runtimes"]["nvidia"]["path"] == RUNTIME
 
 
-def test_the_gpu_is_described_by_jetpacks_files_and_what_is_missing_is_told(configured: Configured) -> None:
+def test_the_gpu_is_described_by_files_of_jetpack_and_missing_ones_are_reported(configured: Configured) -> None:
     machine = configured.machine
-    assert "CDI skips missing files" in configured.told
+    assert "CDI skips missing files" in configured.output
     described = machine.read(SPECIFICATION)
     assert [device["name"] for device in yaml.safe_load(described)["devices"]] == ["0", "all"]
     machine.sh(f"rm {SPECIFICATION}; systemctl start hwaccel-gpu-cdi.service")
     assert yaml.safe_load(machine.read(SPECIFICATION)) == yaml.safe_load(described)
 
 
-def in_pod(machine: Machine, wanted: bool, script: str) -> str:
-    chosen = (
-        ("-runtime", "nvidia", "-env", "NVIDIA_VISIBLE_DEVICES=all")
-        if wanted
-        else ("-env", "NVIDIA_VISIBLE_DEVICES=all")
+def in_pod(machine: Machine, gpu: bool, script: str) -> str:
+    options = (
+        ("-runtime", "nvidia", "-env", "NVIDIA_VISIBLE_DEVICES=all") if gpu else ("-env", "NVIDIA_VISIBLE_DEVICES=all")
     )
-    return machine.execute(f"{PROGRAMS}/pod", *chosen, BUSYBOX, "sh", "-c", script).stdout
+    return machine.execute(f"{PROGRAMS}/pod", *options, BUSYBOX, "sh", "-c", script).stdout
 
 
-def in_docker(machine: Machine, wanted: bool, script: str) -> str:
-    chosen = ("--runtime", "nvidia") if wanted else ()
+def in_docker(machine: Machine, gpu: bool, script: str) -> str:
+    options = ("--runtime", "nvidia") if gpu else ()
     variable = ("--env", "NVIDIA_VISIBLE_DEVICES=all")
     return machine.execute(
-        "docker", "run", "--rm", "--network", "none", *chosen, *variable, BUSYBOX, "sh", "-c", script
+        "docker", "run", "--rm", "--network", "none", *options, *variable, BUSYBOX, "sh", "-c", script
     ).stdout
 
 
-def in_podman(machine: Machine, wanted: bool, script: str) -> str:
-    chosen = ("--device", "nvidia.com/gpu=0") if wanted else ()
-    return machine.execute("podman", "run", "--rm", "--network", "none", *chosen, BUSYBOX, "sh", "-c", script).stdout
+def in_podman(machine: Machine, gpu: bool, script: str) -> str:
+    options = ("--device", "nvidia.com/gpu=0") if gpu else ()
+    return machine.execute("podman", "run", "--rm", "--network", "none", *options, BUSYBOX, "sh", "-c", script).stdout
 
 
 @pytest.mark.parametrize("run", [in_pod, in_docker, in_podman], ids=["pod", "docker", "podman"])
-def test_a_container_that_asks_for_the_gpu_may_use_it_and_no_other_has_it(
+def test_a_container_that_requests_the_gpu_can_use_it_and_no_other_can(
     configured: Configured, run: c.Callable[[Machine, bool, str], str]
 ) -> None:
     script = f"{LOOK}; cat {JETSON_LIBRARY} 2>/dev/null || echo without"
@@ -177,27 +175,27 @@ def test_podman_refuses_a_gpu_that_is_not_described(configured: Configured) -> N
         )
 
 
-def test_a_second_run_touches_nothing(configured: Configured) -> None:
+def test_a_second_run_changes_nothing(configured: Configured) -> None:
     machine = configured.machine
     done = state(machine), times(machine), started(machine, *ENGINES)
     assert configured.site.changed() == 0
     assert (state(machine), times(machine), started(machine, *ENGINES)) == done
 
 
-def test_what_no_service_would_take_is_refused_before_anything_is_touched(configured: Configured) -> None:
+def test_invalid_configurations_are_refused_before_anything_is_changed(configured: Configured) -> None:
     machine = configured.machine
     with overwritten(machine, CONFIG, "[[[\n"), overwritten(machine, DAEMON, "{"):
         before = state(machine), started(machine, *ENGINES)
-        told = configured.site.refused()
+        message = configured.site.refused()
         after = state(machine), started(machine, *ENGINES)
     machine.sh(f"systemctl restart {' '.join(ENGINES)}")
     assert after == before
-    assert "containerd does not accept its present configuration" in told
-    assert "daemon.json): it is not JSON" in told
+    assert "containerd does not accept its present configuration" in message
+    assert "daemon.json): it is not JSON" in message
 
 
-def test_teardown_leaves_the_machine_as_it_was(configured: Configured) -> None:
-    """Comes last: it ends what the others look at."""
+def test_teardown_restores_the_machine(configured: Configured) -> None:
+    """The last test, because the others need the configured machine."""
     machine = configured.machine
     assert configured.site.changed(node_runtime_entry="teardown") > 0
     assert state(machine) == configured.before[0]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_runtime on machines whose settings or files change after its first run, with each containerd at hand. Each test puts everything back."""
+"""The role node_runtime on machines whose settings or files change after its first run, with each available containerd. Each test restores everything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def engines(
     components: programs.Components,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Site:
-    """A machine without a GPU. The newer containerd has a configuration of the older one's form, as after an upgrade."""
+    """A machine without a GPU. The newer containerd has a configuration in the format of the older one, as after an update."""
     version: tuple[int, int] = request.param
     machine = rig.machine(f"engines-{version[0]}", {str(components.folder): PROGRAMS})
     machine.write(CONFIG, EDITED, "0640")
@@ -36,12 +36,12 @@ def engines(
         take_containerd_2(machine)
     machine.sh("systemctl daemon-reload; systemctl start containerd docker")
     assert version_of(machine.sh("containerd --version"))[:2] == version
-    made = Site.of(machine, tmp_path_factory.mktemp("engines"), components)
-    made.variables["node_runtime_without_gpu"] = True
-    return made
+    site = Site.of(machine, tmp_path_factory.mktemp("engines"), components)
+    site.variables["node_runtime_without_gpu"] = True
+    return site
 
 
-def test_a_default_that_is_no_longer_wanted_goes(engines: Site) -> None:
+def test_a_default_runtime_that_is_no_longer_requested_is_removed(engines: Site) -> None:
     machine = engines.machine
     engines.changed()
     done = state(machine)
@@ -55,7 +55,7 @@ def test_a_default_that_is_no_longer_wanted_goes(engines: Site) -> None:
     engines.changed(node_runtime_entry="teardown")
 
 
-def test_a_service_that_has_not_read_its_files_is_restarted_by_the_next_run(engines: Site) -> None:
+def test_the_next_run_restarts_a_service_that_has_not_loaded_its_files(engines: Site) -> None:
     machine, running = engines.machine, started(engines.machine, *ENGINES)
     engines.changed(node_runtime_restart=False)
     assert started(machine, *ENGINES) == running
@@ -67,7 +67,7 @@ def test_a_service_that_has_not_read_its_files_is_restarted_by_the_next_run(engi
     engines.changed(node_runtime_entry="teardown")
 
 
-def test_what_others_have_changed_since_outlives_a_teardown(engines: Site) -> None:
+def test_later_changes_of_others_are_kept_by_a_teardown(engines: Site) -> None:
     machine = engines.machine
     engines.changed()
     machine.write(CONFIG, machine.read(CONFIG) + "# added later\n", "0640")
@@ -79,7 +79,7 @@ def test_what_others_have_changed_since_outlives_a_teardown(engines: Site) -> No
     assert left == (EDITED + "# added later\n", {**json.loads(SETTINGS), "debug": True})
 
 
-def test_another_archive_than_is_meant_is_refused(engines: Site) -> None:
-    told = engines.refused(node_runtime_archive_checksum="sha256:" + "0" * 64)
-    assert "does not match its checksum: it has sha256:" in told
+def test_an_archive_with_another_checksum_is_refused(engines: Site) -> None:
+    message = engines.refused(node_runtime_archive_checksum="sha256:" + "0" * 64)
+    assert "does not match its checksum: it has sha256:" in message
     assert engines.machine.sh("dpkg -l | grep -c nvidia || :").strip() == "0"

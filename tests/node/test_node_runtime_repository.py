@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_runtime and a company's mirror: a real apt, a repository that is signed and asks for a password, and a newer version than is meant."""
+"""The role node_runtime with a company's mirror: a real apt, and a signed repository that requires a password and has a newer version than requested."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ USERNAME, PASSWORD = "mirror-reader", "planted-pa55word"
 
 @dataclasses.dataclass(frozen=True)
 class Mirrored:
-    """A machine without the toolkit. stranger: a key that has signed nothing."""
+    """A machine without the toolkit. other_key: a key that has signed nothing."""
 
     site: Site
-    stranger: str
+    other_key: str
 
     @property
     def machine(self) -> Machine:
         return self.site.machine
 
     def installed(self) -> dict[str, str]:
-        """Version by package."""
+        """Versions by package."""
         listed = self.machine.sh(
             f"dpkg-query --show --showformat '${{Package}} ${{Version}} ${{db:Status-Status}}\\n' {' '.join(PACKAGES)} 2>/dev/null || :"
         )
@@ -77,16 +77,16 @@ def mirrored(
 
 
 @pytest.mark.slow
-def test_a_repository_that_another_key_has_signed_is_refused(mirrored: Mirrored) -> None:
-    """Ansible's module tries five times, half a minute in all, and warns each time."""
+def test_a_repository_with_the_signature_of_another_key_is_refused(mirrored: Mirrored) -> None:
+    """Ansible's module retries five times, for half a minute in all, and warns each time."""
     strict = dataclasses.replace(
         mirrored.site, warnings=("Failed to update cache", "before attempting to refresh the cache")
     )
-    assert "is not signed" in strict.refused(node_runtime_repository_key=mirrored.stranger)
+    assert "is not signed" in strict.refused(node_runtime_repository_key=mirrored.other_key)
     assert mirrored.installed() == {}
 
 
-def test_the_version_that_is_meant_is_installed_and_the_password_is_seen_by_nobody(mirrored: Mirrored) -> None:
+def test_the_requested_version_is_installed_and_the_password_is_not_disclosed(mirrored: Mirrored) -> None:
     run = mirrored.site.done("-vvv", "--diff")
     assert mirrored.installed() == dict.fromkeys(PACKAGES, f"{VERSION}-1")
     assert PASSWORD not in run.stdout + str(run.tasks)
@@ -99,7 +99,7 @@ def test_a_second_run_changes_nothing(mirrored: Mirrored) -> None:
     assert mirrored.site.changed() == 0
 
 
-def test_teardown_takes_the_packages_and_the_way_to_them_away(mirrored: Mirrored) -> None:
+def test_teardown_removes_the_packages_and_their_repository(mirrored: Mirrored) -> None:
     mirrored.site.done(node_runtime_entry="teardown")
     assert mirrored.installed() == {}
     assert "hwaccel" not in state(mirrored.machine)

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rig itself: what stands for a machine behaves like one."""
+"""The rig itself: its containers behave like machines."""
 
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
 
 
-def test_a_machine_keeps_its_disk_and_its_network_over_a_reboot_and_loses_what_is_in_run(rig: Rig) -> None:
+def test_a_machine_keeps_disk_and_network_across_a_reboot_and_loses_the_contents_of_run(rig: Rig) -> None:
     machine = rig.machine("m1")
     machine.write("/etc/kept", "yes")
     machine.write("/run/lost", "yes")

@@ -1,12 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The simulator held against reality: scenario.yml happens to a real node and to a simulated one, and both are seen to go through the same states.
+"""The simulator compared with reality: the steps of scenario.yml are executed on a real node and on a simulated one, and both pass the same states.
 
-Compared are labels, taints, conditions, resources and pods, each by the order of its states, and how long after the other a node is as it is to be.
-The simulated node may pass a state too quickly to be seen; but whatever is seen of it is seen of the real one too, in the same order, and both end alike.
+The test compares labels, taints, conditions, resources and pods, each by the order of its states, and the times at which both nodes reach the
+expected state. A state of the simulated node may be too short to be observed, but each of its observed states has to be observed of the real node
+as well, in the same order, and both have to end in the same state.
 
-Runtime: ten minutes, three of them the delays before the driver's startup probe, three until a plugin's probe has given a gate up.
+Runtime: ten minutes: three for the delays before the driver's startup probe, three until a plugin's probe fails after its gate has closed.
 """
 
 from __future__ import annotations
@@ -33,82 +34,85 @@ NAMES = (REAL, SIMULATED)
 SCENARIO: list[dict[str, t.Any]] = yaml.safe_load(
     pathlib.Path(__file__).with_name("scenario.yml").read_text(encoding="utf-8")
 )
-#: One that both sides have and that has a shell.
+#: An image that is available on both nodes and contains a shell.
 _IMAGE = defaults("gpu_validation")["gpu_validation_image"]
 _USER = "user-of-a-gpu"
-#: Seconds without a change after which a step is over: what follows belongs to it.
+#: Seconds without a change after which a step is complete.
 QUIET = 8
-#: What is different, and why it may be.
+#: Permitted differences, and their reasons.
 DIFFERENT: dict[Key, str] = {
-    ("label", "nvidia.com/gpu.deploy.dra-driver"): "the stand-in for the driver manager knows no DRA driver",
+    (
+        "label",
+        "nvidia.com/gpu.deploy.dra-driver",
+    ): "the stand-in for the driver manager does not support the DRA driver",
     (
         "capacity",
         "nvidia.com/gpu",
-    ): "kubelet forgets the devices of a plugin that is gone after five minutes, which the simulator's clock has long told",
-    # The control plane's, of the condition Ready, which is compared: whether they come at all depends on for how long a machine is not ready.
+    ): "the kubelet removes the devices of a deleted plugin after five minutes, which have passed in the simulator's time",
+    # The control plane sets these taints for the condition Ready, which is compared; for a short time without readiness it may set none.
     (
         "taint",
         "node.kubernetes.io/not-ready",
-    ): "a rebooted node is not ready for seconds, a simulated one for a tenth of one",
+    ): "a rebooted node is not ready for seconds, a simulated one for a tenth of a second",
     ("taint", "node.kubernetes.io/unreachable"): "as above",
 }
 _READY = ("Running, ready", "Succeeded")
-_NEVER = ["never there"]
-#: Of a pod on its way: between two containers, between start and readiness, between its deletion and its end. How long they last is a matter of moments, and
-#: a kubelet that is quick, or busy, writes the next one at once. They count where a pod stays in them.
-_BETWEEN = ("Pending", "Running", "leaving")
+_NEVER = ["never observed"]
+#: States of a pod between two containers, between start and readiness, and between deletion and end. They last for moments, and a fast or a busy kubelet
+#: may report the next state at once. They count only as the last state of a pod.
+_BETWEEN = ("Pending", "Running", "terminating")
 Sequences = dict[str, dict[Key, list[str]]]
 
 pytestmark = pytest.mark.slow
 
 
 def key_of(text: str) -> Key:
-    """As scenario.yml writes it: "allocatable nvidia.com/gpu"."""
+    """The key of a text in scenario.yml, such as "allocatable nvidia.com/gpu"."""
     return tuple(text.split(" ", 1))
 
 
 @dataclasses.dataclass
 class Played:
-    """A step: what was seen of each node meanwhile, and after how many seconds each was as it is to be."""
+    """The results of a step. observed: states of each node. seconds: times at which each node reached the expected state."""
 
-    seen: Sequences
+    observed: Sequences
     seconds: dict[str, float]
 
 
 @dataclasses.dataclass
-class Story:
-    """The nodes, and what can happen to them."""
+class Scenario:
+    """The nodes, and the actions of a scenario on them."""
 
     cluster: Cluster
     clusters: site.Clusters
-    seen: Observer
+    observer: Observer
     real: KubernetesNode | None = None
 
     def play(self, step: dict[str, t.Any]) -> Played:
-        began = time.monotonic()
+        start = time.monotonic()
         for action, parameters in step["do"].items():
             ACTIONS[action](self, parameters)
         seconds: dict[str, float] = {}
 
         def done() -> bool:
             for name in NAMES:
-                if name not in seconds and self.shows(name, step):
-                    seconds[name] = time.monotonic() - began
+                if name not in seconds and self.reached(name, step):
+                    seconds[name] = time.monotonic() - start
             return len(seconds) == len(NAMES)
 
         try:
-            self.cluster.wait(f"{step['step']}: both are as they are to be", done, 300)
-            self.cluster.wait(f"{step['step']}: nothing changes any more", lambda: self.seen.quiet() > QUIET, 120)
+            self.cluster.wait(f"{step['step']}: both nodes have reached the expected state", done, 300)
+            self.cluster.wait(f"{step['step']}: no further changes", lambda: self.observer.quiet() > QUIET, 120)
         except AssertionError as late:
             raise AssertionError(
-                "\n".join([str(late), *(f"{name}: {self.seen.sequences(name)}" for name in NAMES)])
+                "\n".join([str(late), *(f"{name}: {self.observer.sequences(name)}" for name in NAMES)])
             ) from None
-        played = Played({name: self.seen.sequences(name) for name in NAMES}, seconds)
-        self.seen.forget()
+        played = Played({name: self.observer.sequences(name) for name in NAMES}, seconds)
+        self.observer.forget()
         return played
 
-    def shows(self, name: str, step: dict[str, t.Any]) -> bool:
-        now, sequences = self.seen.now(name), self.seen.sequences(name)
+    def reached(self, name: str, step: dict[str, t.Any]) -> bool:
+        now, sequences = self.observer.now(name), self.observer.sequences(name)
         pods = [state for (kind, *_name), state in now.items() if kind == "pod"]
         return (
             all(now.get(key_of(key), "") == value for key, value in step.get("until", {}).items())
@@ -137,12 +141,12 @@ class Story:
         for name in NAMES:
             self.cluster.client.patch(NODE, name, "", {"metadata": {"labels": labels}}, field_manager="people")
 
-    def sicken(self, fault: dict[str, int]) -> None:
+    def fail_gpu(self, fault: dict[str, int]) -> None:
         assert self.real
         self.cluster.sandbox.add_fault("gpu_ecc_error", node=SIMULATED, xid=str(fault["xid"]))
         self.real.set_gpus(2, {"xid": {"1": fault["xid"]}})
 
-    def heal(self, _nothing: object) -> None:
+    def repair_gpu(self, _nothing: object) -> None:
         assert self.real
         self.cluster.sandbox.clear_faults()
         self.real.set_gpus(2)
@@ -153,31 +157,31 @@ class Story:
         self.real.machine.reboot()
 
     def restart(self, labels: dict[str, str]) -> None:
-        """Of controllers, which are on whatever node."""
+        """Deletes pods by their labels, such as those of controllers, on all nodes."""
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         for pod in self.cluster.client.list(POD, label_selector=selector).items:
             self.cluster.client.delete(POD, pod["metadata"]["name"], pod["metadata"]["namespace"])
 
     def leave(self, _nothing: object) -> None:
-        """A machine that is switched off, and whose Node somebody deletes."""
+        """The machine is powered off, and its Node is deleted."""
         assert self.real
         self.real.machine.sh("systemctl stop kubelet")
         self.cluster.client.delete(NODE, REAL)
         self.cluster.sandbox.set_fleet(FLEET)
 
 
-#: What scenario.yml can say.
-ACTIONS: dict[str, c.Callable[[Story, t.Any], None]] = {
-    "join": Story.join,
-    "site": Story.site,
-    "take": Story.take,
-    "release": Story.release,
-    "label": Story.label,
-    "sicken": Story.sicken,
-    "heal": Story.heal,
-    "reboot": Story.reboot,
-    "restart": Story.restart,
-    "leave": Story.leave,
+#: Actions of scenario.yml.
+ACTIONS: dict[str, c.Callable[[Scenario, t.Any], None]] = {
+    "join": Scenario.join,
+    "site": Scenario.site,
+    "take": Scenario.take,
+    "release": Scenario.release,
+    "label": Scenario.label,
+    "fail_gpu": Scenario.fail_gpu,
+    "repair_gpu": Scenario.repair_gpu,
+    "reboot": Scenario.reboot,
+    "restart": Scenario.restart,
+    "leave": Scenario.leave,
 }
 
 
@@ -194,30 +198,30 @@ def _user(node: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _told(states: list[str]) -> list[str]:
-    lasting = [state for state in states[:-1] if state not in _BETWEEN] + states[-1:]
-    return [state for state, _same in itertools.groupby(lasting)]
+def _lasting(states: list[str]) -> list[str]:
+    states = [state for state in states[:-1] if state not in _BETWEEN] + states[-1:]
+    return [state for state, _same in itertools.groupby(states)]
 
 
 @pytest.fixture(scope="module")
 def played(cluster: Cluster, enabled: Enabled) -> c.Iterator[dict[str, Played]]:
-    with Observer(cluster.sandbox.kubeconfig, NAMES) as seen:
-        story = Story(cluster, enabled.clusters, seen)
-        yield {step["step"]: story.play(step) for step in SCENARIO}
+    with Observer(cluster.sandbox.kubeconfig, NAMES) as observer:
+        scenario = Scenario(cluster, enabled.clusters, observer)
+        yield {step["step"]: scenario.play(step) for step in SCENARIO}
 
 
 @pytest.mark.parametrize("step", [step["step"] for step in SCENARIO])
-def test_both_are_seen_to_go_through_the_same_states(played: dict[str, Played], step: str) -> None:
-    real, simulated = (played[step].seen[name] for name in NAMES)
-    unlike = []
+def test_both_nodes_pass_the_same_states(played: dict[str, Played], step: str) -> None:
+    real, simulated = (played[step].observed[name] for name in NAMES)
+    differences = []
     for key in sorted((real.keys() | simulated.keys()) - DIFFERENT.keys()):
-        ours, theirs = (_told(seen.get(key, _NEVER)) for seen in (real, simulated))
+        ours, theirs = (_lasting(states.get(key, _NEVER)) for states in (real, simulated))
         if ours[-1] != theirs[-1] or not within(theirs, ours):
-            unlike.append(f"{' '.join(key)}: real {ours}, simulated {theirs}")
-    assert unlike == [], "\n".join(unlike)
+            differences.append(f"{' '.join(key)}: real {ours}, simulated {theirs}")
+    assert differences == [], "\n".join(differences)
 
 
-def test_both_get_there_within_the_same_time(played: dict[str, Played]) -> None:
+def test_both_nodes_reach_the_expected_states_within_the_same_time(played: dict[str, Played]) -> None:
     late = []
     for step in SCENARIO:
         real, simulated = (played[step["step"]].seconds[name] for name in NAMES)

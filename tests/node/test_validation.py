@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""hwaccel.gpu.validate on a real node: a pod that gets its GPU from scheduler and kubelet, and what it tells of GPUs and drivers that are not as they should.
+"""hwaccel.gpu.validate on a real node: a pod that gets its GPU from scheduler and kubelet, and its messages about faulty GPUs and drivers.
 
-nvidia-smi and vectorAdd are stand-ins, with the words and exit codes of the real ones.
+nvidia-smi and vectorAdd are stand-ins with the output and exit codes of the real programs.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ OLDER = "580.178.04"
 
 @pytest.fixture(scope="module", autouse=True)
 def proven(cluster: Cluster, enabled: Enabled) -> c.Iterator[None]:
-    """A failure takes the node's proof away."""
+    """Restores the proof of the node, which a failed validation deletes."""
     before = cluster.client.get(NODE, REAL)["metadata"]["annotations"].get(names.PROOF)
     yield
     cluster.client.patch(NODE, REAL, "", {"metadata": {"annotations": {names.PROOF: before}}})
 
 
 def failure(cluster: Cluster) -> dict[str, t.Any]:
-    """What a run of the module that fails says of the node, as data; on the screen it is the same."""
+    """The row of a failed run of the module about the node; its message has the same contents."""
     pod = stack.validation_pod()
     options = RunOptions(namespace=AGENTS, schedule_timeout=240.0)
     settings = validation.Settings(
@@ -54,8 +54,8 @@ def failure(cluster: Cluster) -> dict[str, t.Any]:
     outcome = validation.run(settings, cluster.client, Clock())
     assert outcome.values["failed_nodes"] == [REAL], outcome
     (row,) = outcome.values["faults"]
-    shown = str(outcome.failure)
-    assert all(part in shown for part in (f"node {REAL}", row["link"], row["reason"], row["next_step"])), shown
+    message = str(outcome.failure)
+    assert all(part in message for part in (f"node {REAL}", row["link"], row["reason"], row["next_step"])), message
     assert left(cluster) == []
     return dict(row)
 
@@ -73,7 +73,7 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def allocations(cluster: Cluster) -> int:
-    """How often kubelet has asked the plugin for a GPU."""
+    """Number of GPUs that the kubelet has requested from the plugin."""
     metadata = cluster.pod(REAL, PLUGIN)["metadata"]
     return cluster.client.logs(metadata["namespace"], metadata["name"], "nvidia-device-plugin", tail_lines=10000).count(
         "] Allocate GPU-"
@@ -82,19 +82,19 @@ def allocations(cluster: Cluster) -> int:
 
 @contextlib.contextmanager
 def faulty(cluster: Cluster, node: KubernetesNode, faults: dict[str, t.Any]) -> c.Iterator[None]:
-    """A GPU that was sick once stays so to the plugin until it starts anew."""
+    """The plugin regards a GPU as unhealthy until its own restart, which happens here at the end."""
     try:
         with node.faulty(faults):
             yield
     finally:
         if cluster.gpus(REAL) != ("2", "2"):
             cluster.replace_pod(REAL, PLUGIN)
-            cluster.wait("both are back", lambda: cluster.gpus(REAL) == ("2", "2"))
+            cluster.wait("both are allocatable", lambda: cluster.gpus(REAL) == ("2", "2"))
 
 
 @contextlib.contextmanager
 def label(cluster: Cluster, value: str) -> c.Iterator[None]:
-    """The driver's version, as feature discovery wrote it before the driver became another."""
+    """The label with the version of the driver is that of another version, as before an update of the driver."""
 
     def write(version: str) -> None:
         cluster.client.patch(NODE, REAL, "", {"metadata": {"labels": {names.DRIVER_VERSION_LABEL: version}}})
@@ -108,9 +108,9 @@ def label(cluster: Cluster, value: str) -> c.Iterator[None]:
 
 @contextlib.contextmanager
 def module(cluster: Cluster, node: KubernetesNode, version: str) -> c.Iterator[None]:
-    """Another is loaded than the libraries are of, as after an upgrade of the driver's packages without a reboot.
+    """The loaded module has another version than the libraries, as after an update of the driver's packages without a reboot.
 
-    The node's validator may have seen it meanwhile.
+    The validator of the node may observe this during the test.
     """
     node.machine.sh(f"echo {version} >/sys/module/nvidia/version")
     try:
@@ -118,15 +118,15 @@ def module(cluster: Cluster, node: KubernetesNode, version: str) -> c.Iterator[N
     finally:
         node.machine.sh(f"echo {DRIVER} >/sys/module/nvidia/version")
         cluster.wait(
-            "the node is proven again",
+            "the node is validated again",
             lambda: node.machine.sh("ls -A /run/nvidia/validations").split().count(".failed") == 0,
             240,
         )
-        cluster.wait("its gate is open", lambda: reduce_pod(cluster.pod(REAL, VALIDATOR)).ready, 240)
+        cluster.wait("the gate of the node is open", lambda: reduce_pod(cluster.pod(REAL, VALIDATOR)).ready, 240)
 
 
-def test_a_pod_takes_a_gpu_computes_is_judged_and_is_gone(cluster: Cluster, enabled: Enabled) -> None:
-    log, taken = AuditLog(cluster.sandbox.audit_log), allocations(cluster)
+def test_a_validation_pod_uses_a_gpu_and_is_deleted(cluster: Cluster, enabled: Enabled) -> None:
+    log, before = AuditLog(cluster.sandbox.audit_log), allocations(cluster)
     run = site.playbook(
         "validate",
         {host: values | {"hwaccel_excluded_nodes": cluster.others(REAL)} for host, values in enabled.clusters.items()},
@@ -140,15 +140,15 @@ def test_a_pod_takes_a_gpu_computes_is_judged_and_is_gone(cluster: Cluster, enab
         if (one.verb, one.resource, one.subresource, one.namespace) == ("create", "pods", "binding", AGENTS)
     ]
     assert [one.user for one in bound] == ["system:kube-scheduler"]
-    assert allocations(cluster) == taken + 1
+    assert allocations(cluster) == before + 1
     assert (proof(cluster)["gpu"], proof(cluster)["driver"]) == (PRODUCT, DRIVER)
     assert left(cluster) == []
 
 
-def test_fewer_gpus_than_the_fleet_says(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
-    """One has had an error of its memory, and the plugin has seen it."""
+def test_fewer_gpus_than_declared_fail(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+    """One GPU has had a memory error, which the plugin has observed."""
     with faulty(cluster, node, {"xid": {"1": 48}}):
-        cluster.wait("one GPU is left", lambda: cluster.gpus(REAL) == ("2", "1"))
+        cluster.wait("one GPU is allocatable", lambda: cluster.gpus(REAL) == ("2", "1"))
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "schedulable")
     assert row["reason"] == "1 nvidia.com/gpu allocatable, 2 nvidia.com/gpu expected"
@@ -157,7 +157,7 @@ def test_fewer_gpus_than_the_fleet_says(cluster: Cluster, node: KubernetesNode, 
     )
 
 
-def test_memory_errors_and_another_driver_than_the_label_says(
+def test_memory_errors_and_another_driver_than_in_the_label_fail(
     cluster: Cluster, node: KubernetesNode, enabled: Enabled
 ) -> None:
     with faulty(cluster, node, {"ecc": {"0": 2, "1": 2}}), label(cluster, OLDER):
@@ -174,7 +174,9 @@ def test_memory_errors_and_another_driver_than_the_label_says(
     assert proof(cluster) == {}
 
 
-def test_libraries_of_another_version_than_the_module(cluster: Cluster, node: KubernetesNode, enabled: Enabled) -> None:
+def test_libraries_of_another_version_than_the_module_fail(
+    cluster: Cluster, node: KubernetesNode, enabled: Enabled
+) -> None:
     with module(cluster, node, OLDER):
         row = failure(cluster)
     assert (row["pool"], row["link"]) == ("real", "cuda")
