@@ -29,7 +29,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import Installer
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_arm64
 from ansible_collections.hwaccel.gpu.tests.boot.rig.redfish import PASSWORD
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
-from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 
@@ -39,7 +39,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.fixture(scope="session")
 def rig() -> c.Iterator[BootRig]:
-    if reason := lacking() or ("" if shutil.which("curl") else "the rig of machines that boot needs curl"):
+    if reason := unmet_precondition() or ("" if shutil.which("curl") else "the rig of machines that boot needs curl"):
         pytest.skip(reason)
     with contextlib.closing(BootRig(say)) as made:
         yield made

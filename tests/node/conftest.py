@@ -7,7 +7,7 @@ rig       machines: rig.machine("name")
 cluster   a control plane without simulated nodes, which real nodes can join: cluster.join("name")
 node      one real node with two GPUs
 enabled   site has run twice, on that node and on nineteen simulated ones
-departed  teardown has run there; its tests are the last
+torn_down teardown has run there; its tests are the last
 take      take("name"): a pod on the real node that requests a GPU
 """
 
@@ -27,10 +27,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import 
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import departure, images, nvidia_images
+from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images, teardown
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster, Rig
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import MEMORY_MIB, PRODUCT, KubernetesNode
-from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 REAL, NAMESPACE = "real-1", "hwaccel-gpu"
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
 
     def order(item: pytest.Item) -> int:
-        if "departed" in getattr(item, "fixturenames", ()):
+        if "torn_down" in getattr(item, "fixturenames", ()):
             return 2
         return 0 if item.path.name == "test_feature_discovery.py" else 1
 
@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def rig() -> c.Iterator[Rig]:
-    if reason := lacking():
+    if reason := unmet_precondition():
         pytest.skip(reason)
     with contextlib.closing(Rig(say)) as rig:
         yield rig
@@ -117,12 +117,12 @@ class Enabled:
 
 
 @pytest.fixture(scope="session")
-def bare(cluster: Cluster, node: KubernetesNode) -> departure.Traces:
-    return departure.traces(cluster, node)
+def bare(cluster: Cluster, node: KubernetesNode) -> teardown.Traces:
+    return teardown.traces(cluster, node)
 
 
 @pytest.fixture(scope="session")
-def discovered(cluster: Cluster, bare: departure.Traces) -> site.Run:
+def discovered(cluster: Cluster, bare: teardown.Traces) -> site.Run:
     """A run before simulated nodes exist, so that every program of Node Feature Discovery is real."""
     return site.playbook(
         "site", {"rig": variables(cluster) | {"hwaccel_stages": "feature_discovery", "hwaccel_pools": []}}
@@ -171,8 +171,8 @@ def take(cluster: Cluster, enabled: Enabled) -> c.Iterator[Taken]:
 
 
 @pytest.fixture(scope="session")
-def departed(cluster: Cluster, node: KubernetesNode, bare: departure.Traces, enabled: Enabled) -> departure.Departure:
-    return departure.departed(cluster, node, bare, enabled.clusters)
+def torn_down(cluster: Cluster, node: KubernetesNode, bare: teardown.Traces, enabled: Enabled) -> teardown.Teardown:
+    return teardown.tear_down(cluster, node, bare, enabled.clusters)
 
 
 def variables(cluster: Cluster) -> dict[str, t.Any]:

@@ -24,13 +24,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import v
 from ansible_collections.hwaccel.gpu.tests.node.rig import archive, images, nvidia_images, toolkit_container
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
-from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import LOOK, admitted, install_driver
+from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import OPEN_DEVICES, install_driver, permitted
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX, PAUSE
-from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IMAGES, PROGRAMS, take_containerd_2
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IMAGES, PROGRAMS, use_containerd_2
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import CONFIG
 
-GPUS = admitted("/dev/nvidia0", "/dev/nvidia1")
+GPUS = permitted("/dev/nvidia0", "/dev/nvidia1")
 #: Another runtime than NVIDIA's, and the file that it creates when it is called.
 OTHER, CALLED = "/usr/local/bin/other-runtime", "/run/other-was-called"
 #: Programs of the toolkit on the host.
@@ -103,7 +103,9 @@ class Host:
 
 
 def pod_command(*options: str) -> str:
-    return shlex.join((f"{PROGRAMS}/pod", *options, "-env", "NVIDIA_VISIBLE_DEVICES=all", BUSYBOX, "sh", "-c", LOOK))
+    return shlex.join(
+        (f"{PROGRAMS}/pod", *options, "-env", "NVIDIA_VISIBLE_DEVICES=all", BUSYBOX, "sh", "-c", OPEN_DEVICES)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +132,7 @@ def host(
         f"default-{engine.version[0]}", {str(components.folder): PROGRAMS, str(image_file.parent): IMAGES}
     )
     if engine.form == 3:
-        take_containerd_2(machine)
+        use_containerd_2(machine)
     # NVIDIA's installer wraps its runtime in a program that looks for the driver's module in /proc/modules.
     machine.write("/rig/machine.json", "{}")
     machine.sh(f"{PROGRAMS}/stand-in machine /rig/machine.json; ln -s {PROGRAMS}/stand-in /usr/local/bin/cat")

@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandboxes, find_programs
 from ansible_collections.hwaccel.gpu.tests.live.test_drain import BUDGETS, DEPLOYMENTS, NODE, SPACE, DrainCluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
-from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
+from ansible_collections.hwaccel.gpu.tests.node.rig.login import allow_ssh
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 
 DAEMON = "/etc/docker/daemon.json"
@@ -80,7 +80,7 @@ def docker_node(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterato
     machine.write(DAEMON, "{}")
     machine.sh("systemctl start docker")
     with contextlib.closing(Sandboxes(find_programs())) as sandboxes:
-        yield DockerNode(machine, let_in(machine, tmp_path_factory.mktemp("login")), DrainCluster(sandboxes.make()))
+        yield DockerNode(machine, allow_ssh(machine, tmp_path_factory.mktemp("login")), DrainCluster(sandboxes.make()))
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import rights
 from ansible_collections.hwaccel.gpu.tests.live.support.life import AGENTS, CONTROLLERS, NAMESPACES
 from ansible_collections.hwaccel.gpu.tests.node.conftest import REAL, Enabled
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD, Cluster
-from ansible_collections.hwaccel.gpu.tests.node.rig.departure import Departure
+from ansible_collections.hwaccel.gpu.tests.node.rig.teardown import Teardown
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -148,19 +148,19 @@ def test_the_validation_pod_has_no_more_rights_than_pods_of_users(cluster: Clust
 
 
 @pytest.mark.slow
-def test_no_request_is_refused_from_site_to_teardown(departed: Departure) -> None:
-    requests = departed.requests()
+def test_no_request_is_refused_from_site_to_teardown(torn_down: Teardown) -> None:
+    requests = torn_down.requests()
     assert {request.node for request in requests} > {REAL}
     assert sorted({str(request) for request in requests if request.status == 403}) == []
 
 
 @pytest.mark.slow
-def test_every_right_of_a_real_program_is_used(departed: Departure) -> None:
-    real = [request for request in departed.requests() if request.node.startswith("real-")]
-    left = rights.unused(departed.granted, real)
-    assert NOT_ALWAYS.keys() <= {str(right) for right in departed.granted}
-    for account in sorted({right.account for right in departed.granted}):
-        mine = [right for right in departed.granted if right.account == account]
+def test_every_right_of_a_real_program_is_used(torn_down: Teardown) -> None:
+    real = [request for request in torn_down.requests() if request.node.startswith("real-")]
+    left = rights.unused(torn_down.granted, real)
+    assert NOT_ALWAYS.keys() <= {str(right) for right in torn_down.granted}
+    for account in sorted({right.account for right in torn_down.granted}):
+        mine = [right for right in torn_down.granted if right.account == account]
         unused = [str(right) for right in left if right.account == account]
         print(
             f"{account}{' (stand-in)' if account in STAND_INS else ''}: {len(mine)} rights, not used on real nodes: {unused or 'none'}"

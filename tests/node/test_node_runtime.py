@@ -21,7 +21,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import 
 from ansible_collections.hwaccel.gpu.tests.node.rig import archive, images
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
-from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import JETSON_LIBRARY, LOOK, admitted, install_jetpack
+from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import (
+    JETSON_LIBRARY,
+    OPEN_DEVICES,
+    install_jetpack,
+    permitted,
+)
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IMAGES, PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -163,8 +168,8 @@ def in_podman(machine: Machine, gpu: bool, script: str) -> str:
 def test_a_container_that_requests_the_gpu_can_use_it_and_no_other_can(
     configured: Configured, run: c.Callable[[Machine, bool, str], str]
 ) -> None:
-    script = f"{LOOK}; cat {JETSON_LIBRARY} 2>/dev/null || echo without"
-    assert run(configured.machine, True, script) == admitted(GPU) + "stand-in for libcuda.so\n"
+    script = f"{OPEN_DEVICES}; cat {JETSON_LIBRARY} 2>/dev/null || echo without"
+    assert run(configured.machine, True, script) == permitted(GPU) + "stand-in for libcuda.so\n"
     assert run(configured.machine, False, script) == "without\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_of
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Rig
-from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS, take_containerd_2
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS, use_containerd_2
 from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import CONFIG, DAEMON, Site, started, state
 from ansible_collections.hwaccel.gpu.tests.node.test_node_runtime import EDITED, ENGINES, SETTINGS
 
@@ -33,7 +33,7 @@ def engines(
     machine.write(CONFIG, EDITED, "0640")
     machine.write(DAEMON, SETTINGS, "0600")
     if version > (2,):
-        take_containerd_2(machine)
+        use_containerd_2(machine)
     machine.sh("systemctl daemon-reload; systemctl start containerd docker")
     assert version_of(machine.sh("containerd --version"))[:2] == version
     site = Site.of(machine, tmp_path_factory.mktemp("engines"), components)

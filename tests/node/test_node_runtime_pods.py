@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD, Cluster
-from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import LIBRARY, LOOK, admitted, install_driver
+from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import LIBRARY, OPEN_DEVICES, install_driver, permitted
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -57,7 +57,7 @@ class Configured:
     def machine(self) -> Machine:
         return self.site.machine
 
-    def pod(self, runtime_class: str = "", visible: str = "", script: str = LOOK) -> str:
+    def pod(self, runtime_class: str = "", visible: str = "", script: str = OPEN_DEVICES) -> str:
         """The log of a pod."""
         environment = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}] if visible else []
         container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", script], "env": environment}
@@ -93,7 +93,7 @@ class Configured:
         """The log of a container that is started without the kubelet, which is stopped meanwhile, because it would end unknown containers."""
         self.machine.sh("systemctl kill --signal=STOP kubelet")
         try:
-            return self.machine.execute(f"{PROGRAMS}/pod", *request, BUSYBOX, "sh", "-c", LOOK).stdout
+            return self.machine.execute(f"{PROGRAMS}/pod", *request, BUSYBOX, "sh", "-c", OPEN_DEVICES).stdout
         finally:
             self.machine.sh("systemctl kill --signal=CONT kubelet")
 
@@ -154,8 +154,8 @@ def test_containerd_2_has_the_runtime_beside_all_existing_settings(configured: C
 def test_a_pod_with_the_runtime_class_gets_the_requested_gpus(
     configured: Configured, visible: str, devices: tuple[str, ...]
 ) -> None:
-    log = configured.pod(CLASS, visible, f"{LOOK}; cat {LIBRARY} 2>/dev/null || echo without a driver")
-    assert log == admitted(*devices) + ("stand-in for libcuda.so\n" if devices else "without a driver\n")
+    log = configured.pod(CLASS, visible, f"{OPEN_DEVICES}; cat {LIBRARY} 2>/dev/null || echo without a driver")
+    assert log == permitted(*devices) + ("stand-in for libcuda.so\n" if devices else "without a driver\n")
 
 
 def test_a_pod_without_the_class_gets_none(configured: Configured) -> None:
@@ -171,7 +171,7 @@ def test_containerd_itself_provides_a_gpu_that_is_requested_by_its_cdi_name(
     configured: Configured, cdi_request: tuple[str, str]
 ) -> None:
     """A device plugin requests devices in this way; no RuntimeClass is needed."""
-    assert configured.container(*cdi_request) == admitted(SECOND)
+    assert configured.container(*cdi_request) == permitted(SECOND)
 
 
 def test_a_gpu_that_is_not_described_is_refused(configured: Configured) -> None:
@@ -213,7 +213,7 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_reported_as_missing_in_the_descrip
 
 def test_as_the_default_runtime_it_serves_pods_without_a_class(configured: Configured) -> None:
     assert configured.site.changed(node_runtime_default_runtime=True) > 0
-    assert configured.pod(visible="0") == admitted(FIRST)
+    assert configured.pod(visible="0") == permitted(FIRST)
     assert configured.pod() == ""
 
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.node.conftest import REAL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import Cluster
-from ansible_collections.hwaccel.gpu.tests.node.rig.departure import Departure, marks
+from ansible_collections.hwaccel.gpu.tests.node.rig.teardown import Teardown, marks
 
 #: Prefixes of Node Feature Discovery, of NVIDIA's programs, and ours.
 PREFIXES = ("feature.node.kubernetes.io/", "nfd.node.kubernetes.io/", "nvidia.com/", "hwaccel.gpu/")
@@ -33,20 +33,20 @@ SOMETIMES = ("/run/nvidia/validations/.failed",)
 pytestmark = pytest.mark.slow
 
 
-def test_no_object_is_left_behind_and_none_is_missing(departed: Departure) -> None:
-    assert departed.gone.rc == 0, departed.gone.stdout[-6000:]
-    until(lambda: not departed.left_behind(), "controllers to clean up", seen=departed.left_behind)
+def test_no_object_is_left_behind_and_none_is_missing(torn_down: Teardown) -> None:
+    assert torn_down.run.rc == 0, torn_down.run.stdout[-6000:]
+    until(lambda: not torn_down.left_behind(), "controllers to clean up", seen=torn_down.left_behind)
 
 
-def test_no_label_or_taint_is_left_on_a_node_and_no_gpu_is_allocatable(cluster: Cluster, departed: Departure) -> None:
+def test_no_label_or_taint_is_left_on_a_node_and_no_gpu_is_allocatable(cluster: Cluster, torn_down: Teardown) -> None:
     assert marks(cluster, PREFIXES) == {}
     assert cluster.gpus(REAL)[1] == "0", (
         "the kubelet keeps the name of the resource; its capacity is 0 five minutes later"
     )
 
 
-def test_gates_and_runtime_are_removed_from_the_machine_and_remaining_files_are_known(departed: Departure) -> None:
-    left = departed.files_left()
+def test_gates_and_runtime_are_removed_from_the_machine_and_remaining_files_are_known(torn_down: Teardown) -> None:
+    left = torn_down.files_left()
     assert not {f"/run/nvidia/validations/{gate}-ready" for gate in ("driver", "toolkit", "cuda")} & left.keys(), (
         "a gate remains open without a validator"
     )

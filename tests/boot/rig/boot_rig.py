@@ -14,7 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import REPOSITORY, ensure_packages
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, killed, playbook
-from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
+from ansible_collections.hwaccel.gpu.tests.node.rig.login import allow_ssh
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import Machines
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
@@ -88,7 +88,7 @@ class BootRig(Machines):
         """It has booted, installs packages from the rig's repository, and asks no name server."""
         made = super().machine(name, {str(self._packages): REPOSITORY, **(shares or {})})
         made.write("/etc/resolv.conf", "")
-        self.login = let_in(made, self.folder)
+        self.login = allow_ssh(made, self.folder)
         return made
 
     def host(self, name: str) -> Host:

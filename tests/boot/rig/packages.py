@@ -20,7 +20,7 @@ import tempfile
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, let_go, remove_control_groups
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, release_storage, remove_control_groups
 from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 #: Where machines have it: the one source that their apt knows.
@@ -214,7 +214,7 @@ def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
         ).stdout
     finally:
         # The container's monitor ends after podman.
-        let_go(podman.folder)
+        release_storage(podman.folder)
         remove_control_groups()
 
 

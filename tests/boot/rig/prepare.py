@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import (
     ensure_packages,
     ensure_virtualbmc,
 )
-from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.tools import environments
 
@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 def main() -> None:
     # For machines' BMCs, which need no rig.
     environments.ensure("bmc")
-    if reason := lacking():
+    if reason := unmet_precondition():
         say(reason)
         return
     ensure_packages(say)

@@ -29,7 +29,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import certificate,
 from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import Bmc, opened
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig, Host
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Client, mac
-from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.tools.jobs import CANNOT_RUN
@@ -98,7 +98,7 @@ def told_to_end(number: int, _frame: types.FrameType | None) -> None:
 
 
 def main(command: list[str]) -> int:
-    if reason := lacking():
+    if reason := unmet_precondition():
         say(reason)
         return CANNOT_RUN
     for number in (signal.SIGTERM, signal.SIGINT):

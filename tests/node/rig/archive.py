@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Container images as one archive, in the form of `docker save`, which `ctr images import` and `podman load` read.
+"""Container images as one archive in the format of `docker save`, which `ctr images import` and `podman load` read.
 
-Nothing is run for it, and the same files make the same bytes: no owner, no time stamp, entries in order. Layers that images share are in it once.
-Form: moby's image/spec/spec.md (v1.2, "Combined Image JSON + Filesystem Changeset Format").
+The same files result in the same bytes: no owner, no time stamp, sorted entries. Shared layers are contained once. No program is run for it.
+Format: moby's image/spec/spec.md (v1.2, "Combined Image JSON + Filesystem Changeset Format").
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """An empty folder; those that files are in need not be named."""
+    """An empty folder. Parents of files are added automatically."""
 
     mode: int = 0o755
 
 
 @dataclasses.dataclass(frozen=True)
 class Script:
-    """A text that can be executed."""
+    """A text file that is executable."""
 
     text: str
 
 
-#: Path without the leading slash to a program or data on this machine (its mode counts), a text, a script, a link or a folder.
+#: Paths without the leading slash, to a file on this machine (with its mode), a text, a script, a link or a folder.
 Layer = dict[str, pathlib.Path | str | Script | Link | Folder]
 
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """name: complete reference with its tag, as manifests have it; user: as the runtime takes it, "" for root."""
+    """name: complete reference with tag, as in manifests. user: in the format of the runtime, "" for root."""
 
     name: str
     layers: tuple[str, ...]
@@ -59,7 +59,7 @@ class Image:
 
 
 def write(target: pathlib.Path, images: c.Sequence[Image], layers: c.Mapping[str, Layer], architecture: str) -> None:
-    """Write all images and the layers that they name; architecture as Go spells it."""
+    """Writes all images and their layers. architecture: in the spelling of Go."""
     used = sorted({name for image in images for name in image.layers})
     digests: dict[str, str] = {}
     manifest = []
@@ -78,8 +78,8 @@ def write(target: pathlib.Path, images: c.Sequence[Image], layers: c.Mapping[str
             manifest.append(
                 {"Config": place, "RepoTags": [image.name], "Layers": [f"{digests[name]}.tar" for name in image.layers]}
             )
-        told = json.dumps(manifest, sort_keys=True).encode()
-        _add(archive, "manifest.json", io.BytesIO(told), len(told))
+        document = json.dumps(manifest, sort_keys=True).encode()
+        _add(archive, "manifest.json", io.BytesIO(document), len(document))
 
 
 def _config(image: Image, digests: c.Mapping[str, str], architecture: str) -> dict[str, object]:
@@ -98,7 +98,7 @@ def _config(image: Image, digests: c.Mapping[str, str], architecture: str) -> di
 
 
 def _pack(target: pathlib.Path, layer: Layer) -> str:
-    """The layer as a tar file; returns its SHA-256."""
+    """Writes the layer as a tar file; returns its SHA-256."""
     entries: Layer = {folder: Folder() for path in layer for folder in _parents(path)} | layer
     with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as archive:
         for path, what in sorted(entries.items()):

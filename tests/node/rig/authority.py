@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Certificates of the real nodes, from the authority of the sandbox that they join."""
+"""Certificates of the real nodes, signed by the authority of the sandbox that they join."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Identity:
 
 
 class Authority:
-    """What signs the certificates of a cluster's nodes."""
+    """The certificate authority of a cluster's nodes."""
 
     def __init__(self, pki: pathlib.Path) -> None:
         self.certificate = (pki / "ca.crt").read_text(encoding="ascii")
@@ -38,7 +38,7 @@ class Authority:
     def issue(
         self, name: str, *, groups: tuple[str, ...] = (), addresses: tuple[str, ...] = (), names: tuple[str, ...] = ()
     ) -> Identity:
-        """A client's certificate, and a server's where it has addresses or names."""
+        """A client certificate, or a server certificate if it has addresses or names."""
         key = ec.generate_private_key(ec.SECP256R1())
         oid = x509.NameOID
         attributes = [

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rig as a whole: a sandbox's control plane, and real machines beside its simulated nodes."""
+"""The complete rig: a sandbox's control plane, and real machines in addition to its simulated nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BINDING = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "cl
 
 
 class Rig(Machines):
-    """Machines and a cluster; close() leaves nothing of them."""
+    """Machines and a cluster, which close() removes without leaving anything behind."""
 
     def __init__(self, say: c.Callable[[str], None]) -> None:
         super().__init__(say)
@@ -39,7 +39,7 @@ class Rig(Machines):
         super().close()
 
     def cluster(self, fleet: dict[str, t.Any], components: Components, images: pathlib.Path) -> Cluster:
-        """A control plane with the simulated nodes of the fleet, which real ones can join. One a rig."""
+        """A control plane with the simulated nodes of the fleet, which real nodes can join. A rig can have one."""
         sandbox = self._sandboxes.make(fleet)
         network.publish(read_json(sandbox.layout.record)["ports"]["kube-apiserver"])
         return Cluster(self, sandbox, components, images)
@@ -51,7 +51,7 @@ class Cluster:
     def __init__(self, rig: Rig, sandbox: t.Any, components: Components, images: pathlib.Path) -> None:
         self._rig, self.sandbox, self._components, self._images = rig, sandbox, components, images
         self.client: Client = connect({"kubeconfig": sandbox.kubeconfig})
-        # Logs and exec are the API server's requests to kubelet, which asks back whether it may.
+        # For logs and exec, the API server sends requests to the kubelet, which authorizes them by the API server.
         subject = {"kind": "User", "name": "kube-apiserver-kubelet-client", "apiGroup": _BINDING.group}
         role = {"kind": "ClusterRole", "name": "system:kubelet-api-admin", "apiGroup": _BINDING.group}
         binding = {
@@ -64,7 +64,7 @@ class Cluster:
         self.client.create(binding, _BINDING)
 
     def join(self, name: str, gpus: int = 0, labels: c.Mapping[str, str] | None = None) -> KubernetesNode:
-        """A machine that has become a Ready node."""
+        """Creates a machine, and waits until its node is Ready."""
         machine = self._rig.machine(name, {str(self._components.folder): PROGRAMS, str(self._images): IMAGES})
         node = KubernetesNode(machine, Authority(self.sandbox.layout.pki), labels or {})
         node.install()
@@ -84,9 +84,9 @@ class Cluster:
         )
 
     def pods(self, node: str, app: str) -> list[dict[str, t.Any]]:
-        """Of a workload on a node, the youngest last; none for a moment while one replaces another."""
-        found = self.client.list(POD, label_selector=f"app={app}", field_selector=f"spec.nodeName={node}").items
-        return sorted(found, key=lambda pod: pod["metadata"]["creationTimestamp"])
+        """Pods of an app on a node, the newest last. During a replacement, there may be none for a moment."""
+        pods = self.client.list(POD, label_selector=f"app={app}", field_selector=f"spec.nodeName={node}").items
+        return sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
 
     def pod(self, node: str, app: str) -> dict[str, t.Any]:
         return self.pods(node, app)[-1]
@@ -95,12 +95,12 @@ class Cluster:
         metadata = self.pod(node, app)["metadata"]
         self.client.delete(POD, metadata["name"], metadata["namespace"])
         self.wait(
-            f"another pod of {app} is there",
+            f"another pod of {app} exists",
             lambda: any(pod["metadata"]["uid"] != metadata["uid"] for pod in self.pods(node, app)),
         )
 
     def gpus(self, node: str) -> tuple[str, str]:
-        """Of a node: capacity and allocatable."""
+        """Capacity and allocatable of a node."""
         status = self.client.get(NODE, node)["status"]
         return status["capacity"].get(WHOLE, ""), status["allocatable"].get(WHOLE, "")
 
@@ -110,9 +110,9 @@ class Cluster:
         return sorted(name for name in found if name != node)
 
     def wait(self, what: str, done: c.Callable[[], t.Any], seconds: float = 240) -> t.Any:
-        """What `done` answers as soon as that is true of anything."""
+        """Waits until `done` returns a true value, and returns that."""
         end = time.monotonic() + seconds
-        while not (answer := done()):
+        while not (result := done()):
             assert time.monotonic() < end, f"{what}: not after {seconds:.0f} s"
             time.sleep(0.1)
-        return answer
+        return result

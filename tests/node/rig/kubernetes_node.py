@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine that is a node of the cluster: containerd and kubelet as they are, and images that no registry serves here."""
+"""A machine that is a node of the cluster: real containerd and kubelet, and imported images, because there is no registry."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import KUBERNETES_SERVICE
 
-#: Where the rig's own programs are on each machine, and what containerd finds before the system's.
+#: Folders on each machine with the rig's programs, and with those that take precedence over the system's for containerd.
 PROGRAMS = "/opt/bin"
 FIRST_PROGRAMS = "/rig/programs"
 IMAGES = "/opt/images"
-#: Stand-ins that show the modules of the GPUs' driver to everything on the node (tests/node/components/stand-in/node.go).
+#: Stand-ins that make the modules of the driver visible to all programs on the node (tests/node/components/stand-in/node.go).
 _SHOWING_MODULES = ("runc", "cat")
 PRODUCT, MEMORY_MIB = "NVIDIA H100 80GB HBM3", 81559
 
-#: enable_cdi is containerd 2's default and stands here for the reader. restrict_oom_score_adj: without CAP_SYS_RESOURCE no
-#: sandbox would start.
+#: enable_cdi is the default of containerd 2, and repeated for clarity. restrict_oom_score_adj is required because without
+#: CAP_SYS_RESOURCE no sandbox would start.
 _CONTAINERD = """version = 3
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
@@ -47,7 +47,7 @@ Environment=PATH={FIRST_PROGRAMS}:{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr
 LimitNOFILE=20000
 OOMScoreAdjust=
 """
-#: As upstream's unit it never gives up (kubernetes/release, cmd/krel/templates/latest/kubelet/kubelet.service).
+#: As in the upstream unit, restarts are unlimited (kubernetes/release, cmd/krel/templates/latest/kubelet/kubelet.service).
 _KUBELET_UNIT = rf"""[Unit]
 After=containerd.service rig-prepare.service
 Requires=containerd.service rig-prepare.service
@@ -63,10 +63,10 @@ WantedBy=multi-user.target
 """
 
 
-def take_containerd_2(machine: Machine) -> None:
-    """The rig's containerd in place of Debian's, from its next start on, which is up to the caller as is a daemon-reload."""
+def use_containerd_2(machine: Machine) -> None:
+    """Replaces Debian's containerd by the rig's at the next start. The caller runs daemon-reload and restarts the service."""
     machine.write("/etc/systemd/system/containerd.service.d/rig.conf", _CONTAINERD_UNIT)
-    # Who asks the containerd in PATH for its configuration must not get the answer of Debian's, which knows another form of it.
+    # Programs that query the configuration from the containerd in PATH must not get it from Debian's, which has another format.
     machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
 
 
@@ -76,17 +76,17 @@ class KubernetesNode:
 
     machine: Machine
     authority: Authority
-    #: That kubelet gives its Node.
+    #: Labels that the kubelet sets on its Node.
     labels: c.Mapping[str, str]
 
     def install(self) -> None:
-        """Configuration and images; kubelet does not run yet."""
+        """Installs configuration and images, without starting the kubelet."""
         machine = self.machine
         links = "; ".join(f"ln -sf {PROGRAMS}/stand-in {FIRST_PROGRAMS}/{name}" for name in _SHOWING_MODULES)
         machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
         labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
         machine.write("/etc/containerd/config.toml", _CONTAINERD)
-        take_containerd_2(machine)
+        use_containerd_2(machine)
         machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
         machine.write("/etc/kubernetes/resolv.conf", "")
@@ -103,7 +103,7 @@ class KubernetesNode:
         self.machine.sh(script, seconds=900)
 
     def set_gpus(self, count: int, faults: dict[str, t.Any] | None = None) -> None:
-        """What stands for the machine's GPUs from now on, also after a reboot. faults: see tests/node/components/stand-in/machine.go."""
+        """Sets the simulated GPUs of the machine, also for later boots. faults: see tests/node/components/stand-in/machine.go."""
         described = {
             "serial": self.machine.name,
             "product": PRODUCT,
@@ -122,7 +122,7 @@ class KubernetesNode:
 
     @contextlib.contextmanager
     def faulty(self, faults: dict[str, t.Any]) -> c.Iterator[None]:
-        """Its GPUs have these faults meanwhile."""
+        """The GPUs of the machine have these faults until the end of the context."""
         count = len(self.machine.devices())
         self.set_gpus(count, faults)
         try:
@@ -148,7 +148,7 @@ class KubernetesNode:
         )
 
     def _kubelet(self) -> dict[str, t.Any]:
-        """The settings that matter here (KubeletConfiguration v1beta1)."""
+        """Settings that differ from the defaults (KubeletConfiguration v1beta1)."""
         folder = "/etc/kubernetes"
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -169,7 +169,7 @@ class KubernetesNode:
             "cgroupDriver": "cgroupfs",
             "failSwapOn": False,
             "oomScoreAdj": 0,
-            # Images that were imported must stay: nothing can pull them again.
+            # Imported images must not be removed, because they cannot be pulled.
             "evictionHard": {
                 "memory.available": "100Mi",
                 "nodefs.available": "1%",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ansible's way to a machine of the rig: ssh as root, by a key that is made for the rig."""
+"""Ansible's connection to a machine of the rig: ssh as root, with a key that is created for the rig."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 _SHARED = "-o ControlMaster=auto -o ControlPersist=60s"
 
 
-def let_in(machine: Machine, folder: pathlib.Path) -> dict[str, str]:
-    """Environment variables with which Ansible reaches the machine at its address. The key is in the folder, for all machines that are let in with it."""
+def allow_ssh(machine: Machine, folder: pathlib.Path) -> dict[str, str]:
+    """Environment variables with which Ansible can connect to the address of the machine. Machines with the same folder share its key."""
     if not (folder / "key").exists():
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True, capture_output=True

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine of the rig: Debian with systemd as its first process, in a container that stands for a computer."""
+"""A machine of the rig: Debian with systemd as its first process, in a container that represents a computer."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import time
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import NAME, Podman
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 
-#: kubelet sets these for the whole machine: they are no part of any namespace. It finds files instead that hold what it wants.
+#: The kubelet sets these for the whole machine, because they have no namespaces. In the rig it writes to files instead, which have the values already.
 SHIELDED = {"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"}
 
-#: Folder by which Pythons are cheaper (tests/tools/quick), where the runner gives one, and a machine's Python for Ansible.
+#: Folder that makes Python faster (tests/tools/quick), if the runner sets it, and the Python of machines for Ansible.
 _QUICK = os.environ.get("HWACCEL_QUICK", "")
 PYTHON = "/opt/quick/python3" if _QUICK else "/usr/bin/python3"
 
-#: At each boot, before anything else of ours. systemd mounts hierarchies of control groups that the host does not have,
-#: and pods would leave groups in them.
+#: Runs at each boot, before other programs of the rig. systemd mounts hierarchies of control groups that the host does not have,
+#: in which pods would leave groups behind.
 _PREPARE = r"""#!/bin/sh -e
 mount --make-rshared /
 for group in net_cls,net_prio perf_event hugetlb; do umount "/sys/fs/cgroup/$group" 2>/dev/null || :; done
@@ -46,13 +46,13 @@ WantedBy=multi-user.target
 
 @dataclasses.dataclass
 class Machine:
-    """One machine. Its disk and its network outlive a reboot, /run and its processes do not."""
+    """One machine. A reboot keeps its disk and its network, but not /run and its processes."""
 
     name: str
     podman: Podman
     folder: pathlib.Path
     port: Port
-    #: Folders of the host that it sees read-only: {path on the host: path in the machine}.
+    #: Folders of the host that are mounted read-only: {path on the host: path in the machine}.
     shares: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ class Machine:
         ]
         if _QUICK:
             mounts.append(f"--volume={_QUICK}:/opt/quick")
-        # What container engines keep on an overlay cannot lie on another overlay.
+        # Container engines cannot store their overlays on the overlay of the machine.
         for state in ("containerd", "containers", "docker", "kubelet"):
             (self.folder / state).mkdir()
             mounts.append(f"--volume={self.folder}/{state}:/var/lib/{state}")
@@ -79,7 +79,7 @@ class Machine:
             f"--hostname={self.name}",
             f"--network=ns:{self.port.namespace}",
             "--privileged",
-            # By itself podman would show the host's hierarchy of systemd to the machine, whose groups would stay behind.
+            # Otherwise podman would mount the host's hierarchy of systemd, in which groups of the machine would remain.
             "--systemd=false",
             "--cgroupns=private",
             f"--cgroup-parent=/{control_group()}",
@@ -132,7 +132,7 @@ class Machine:
         return sorted(path.name for path in (self.folder / "rig" / "devices").iterdir())
 
     def plug_device(self, slot: str, vendor: str, device: str, class_code: str) -> None:
-        """A PCI device more; the five files are those that NFD's source pci reads of each device."""
+        """Adds a PCI device. The five files are those that NFD's source pci reads of each device."""
         folder = self.folder / "rig" / "devices" / slot
         folder.mkdir(parents=True)
         values = {
@@ -149,7 +149,7 @@ class Machine:
         shutil.rmtree(self.folder / "rig" / "devices" / slot)
 
     def wait(self, what: str, done: c.Callable[[], bool], seconds: float = 240) -> None:
-        """Until `done`; fails with what the machine's journal says last."""
+        """Waits until `done`. Fails with the end of the machine's journal."""
         end = time.monotonic() + seconds
         while not done():
             if time.monotonic() > end:
@@ -166,16 +166,16 @@ class Machine:
             (rig / "settings" / setting).write_text(f"{value}\n", encoding="ascii")
 
     def _await_boot(self) -> None:
-        # It waits itself once it can be asked: to ask it again and again takes as much of a processor as the boot.
-        asks = "systemctl is-system-running --wait || :"
+        # The option --wait avoids polling, which would need as much processor time as the boot.
+        command = "systemctl is-system-running --wait || :"
         self.wait(
-            "systemd has started its units", lambda: self.sh(asks, check=False).strip() in ("running", "degraded")
+            "systemd has started its units", lambda: self.sh(command, check=False).strip() in ("running", "degraded")
         )
 
 
-def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
-    """Podman's folder, before it is removed: monitors of containers that are gone clean up after them, and where two programs end at the same time
-    neither takes away the mount of the store that both have used.
+def release_storage(folder: pathlib.Path, seconds: float = 240) -> None:
+    """Prepares podman's folder for its deletion. Monitors of removed containers still use it during their cleanup, and when two programs end at the
+    same time, neither unmounts the storage that both have used.
     """
     end = time.monotonic() + seconds
     while users := [
@@ -191,7 +191,7 @@ def let_go(folder: pathlib.Path, seconds: float = 240) -> None:
 
 
 def _read(path: pathlib.Path) -> bytes:
-    """Of a process, b"" of one that has just ended."""
+    """A file of a process, b"" if the process has just ended."""
     try:
         return path.read_bytes()
     except OSError:
@@ -199,12 +199,12 @@ def _read(path: pathlib.Path) -> bytes:
 
 
 def control_group() -> str:
-    """Below it are the control groups of all machines, and nobody else's (tests/tools/isolated names it)."""
+    """Parent of the control groups of all machines, without any others (tests/tools/isolated sets its name)."""
     return os.environ["HWACCEL_ISOLATED"]
 
 
 def remove_control_groups() -> None:
-    """Of machines that are gone. The kernel removes a group only when it is empty, and nobody removes it by itself."""
+    """Removes the control groups of removed machines. They are empty, but no other program removes them."""
     for root in pathlib.Path("/sys/fs/cgroup").glob(f"*/{control_group()}"):
         for folder, _folders, _files in os.walk(root, topdown=False):
             pathlib.Path(folder).rmdir()

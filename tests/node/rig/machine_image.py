@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operating system of the rig's machines: a Debian with systemd, made once from packages and kept in the cache.
+"""The operating system of the rig's machines: Debian with systemd, built once from packages and kept in the cache.
 
-It is a podman image in a store of its own, which each rig uses read-only beside a store that goes with the rig.
+It is a podman image in its own store, which each rig uses read-only in addition to a temporary store.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ PACKAGES = (
     "docker.io",
     "podman",
 )
-#: What a container has no use for, or what would change the machine that it runs on.
+#: Units that a container does not need, or that would change the machine on which it runs.
 MASKED = ("systemd-udevd.service", "systemd-modules-load.service", "systemd-sysctl.service", "e2scrub_reap.service")
-#: Each test says which of the container engines it wants.
+#: Each test starts the container engines that it needs.
 DISABLED = (
     "containerd.service",
     "docker.service",
@@ -55,8 +55,8 @@ DISABLED = (
 _NO_DOCUMENTS = tuple(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("man", "doc", "locale"))
 _SOURCES = (pathlib.Path("/etc/apt/sources.list.d/debian.sources"), pathlib.Path("/etc/apt/sources.list"))
 
-#: Of the podman that runs machines, and of that within them. Limits that it asks for by itself are above what a virtual machine may have; crun refuses
-#: hybrid control groups.
+#: Settings of the podman that runs machines, and of the podman within them. Its default limits may exceed those of a virtual machine, and crun does not
+#: support hybrid control groups.
 CONTAINERS_CONF = """[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]
 [engine]
@@ -68,10 +68,10 @@ events_logger = "file"
 
 @dataclasses.dataclass(frozen=True)
 class Podman:
-    """podman with stores and settings of the rig, nothing of the user's."""
+    """podman with stores and settings of the rig, without those of the user."""
 
     folder: pathlib.Path
-    #: A store whose images are used and never changed.
+    #: An additional store, which is read-only.
     images: pathlib.Path | None = None
 
     def prepare(self) -> None:
@@ -102,20 +102,20 @@ class Podman:
 
 
 def ensure_machine_image(say: c.Callable[[str], None]) -> pathlib.Path:
-    """The store that holds NAME, made where it is missing (needs root, mmdebstrap and Debian's packages)."""
+    """The store that contains NAME, built if it is missing (requires root, mmdebstrap and Debian's packages)."""
     recipe = repr((SUITE, PACKAGES, MASKED, DISABLED, _NO_DOCUMENTS, CONTAINERS_CONF))
     folder = cache_folder() / "node" / "machine" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
     with locked(folder.with_suffix(".making"), patience=900):
         if not (folder / "complete").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            say("making the machines' operating system from Debian's packages: a minute or two, once")
-            _make(folder)
+            say("building the machines' operating system from Debian's packages: a minute or two, once")
+            _build(folder)
             (folder / "complete").touch()
         folder.with_suffix(".making").rmdir()
     return folder / "graph"
 
 
-def _make(folder: pathlib.Path) -> None:
+def _build(folder: pathlib.Path) -> None:
     podman = Podman(folder)
     podman.prepare()
     archive = folder / "machine.tar"
@@ -123,7 +123,7 @@ def _make(folder: pathlib.Path) -> None:
         f'--customize-hook=chroot "$1" systemctl {verb} {" ".join(units)}'
         for verb, units in (("mask", MASKED), ("disable", DISABLED))
     ]
-    # Packages come from a folder that a test mounts, or not at all: no machine of the rig has a way out.
+    # Packages can only be installed from a folder that a test mounts, because machines of the rig have no access to other networks.
     offline = '--customize-hook=echo \'deb [trusted=yes] file:/repo ./\' >"$1/etc/apt/sources.list"; rm -f "$1/usr/sbin/policy-rc.d"'
     command = [
         "mmdebstrap",
@@ -155,7 +155,7 @@ def _make(folder: pathlib.Path) -> None:
 
 
 def mirror() -> list[str]:
-    """The package mirror that this machine uses, as apt's own configuration names it; [] leaves it to mmdebstrap."""
+    """The package mirror in apt's configuration on this machine; with [], mmdebstrap uses its default."""
     for path in _SOURCES:
         for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
             words = line.split()

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a Prometheus beside the cluster needs of it: rights, the endpoints of Services, and the states of nodes and pods.
+"""Input of a Prometheus outside of the cluster: rights, the endpoints of Services, and the states of nodes and pods.
 
-Debian builds its Prometheus without the discovery of Kubernetes, and has no kube-state-metrics. Discovery and States take their places: they ask the same
-API and say the same.
+Debian's Prometheus has no service discovery of Kubernetes, and there is no package of kube-state-metrics. Discovery and States replace them: they use
+the same API and return the same data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 _SERVICE = Resource("", "v1", "Service", "services", True)
 _SLICE = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True)
 _RBAC = "rbac.authorization.k8s.io"
-#: Seconds between two looks.
+#: Seconds between two observations.
 _PERIOD = 0.5
 
 Rules = c.Sequence[c.Mapping[str, t.Any]]
@@ -34,13 +34,13 @@ Rules = c.Sequence[c.Mapping[str, t.Any]]
 
 @contextlib.contextmanager
 def granted(client: Client, user: str, rules: Rules, namespace: str) -> c.Iterator[None]:
-    """These rights for a user in a namespace."""
+    """A user has these rights in a namespace during the context."""
     role, binding = (
         Resource(_RBAC, "v1", "Role", "roles", True),
         Resource(_RBAC, "v1", "RoleBinding", "rolebindings", True),
     )
     metadata = {"name": f"rig-{user}", "namespace": namespace}
-    made = (
+    objects = (
         (role, {"rules": list(rules)}),
         (
             binding,
@@ -51,7 +51,7 @@ def granted(client: Client, user: str, rules: Rules, namespace: str) -> c.Iterat
         ),
     )
     with contextlib.ExitStack() as stack:
-        for resource, content in made:
+        for resource, content in objects:
             client.create(
                 {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}, resource
             )
@@ -60,14 +60,14 @@ def granted(client: Client, user: str, rules: Rules, namespace: str) -> c.Iterat
 
 
 class Repeated:
-    """Looks once when its context begins, where errors are raised, and again and again until it ends."""
+    """Observes once at the start of its context, where errors are raised, and then periodically until its end."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._repeat, daemon=True)
 
     def __enter__(self) -> t.Self:
-        self.look()
+        self.observe()
         self._thread.start()
         return self
 
@@ -75,25 +75,25 @@ class Repeated:
         self._stop.set()
         self._thread.join()
 
-    def look(self) -> None:
+    def observe(self) -> None:
         raise NotImplementedError
 
     def _repeat(self) -> None:
         while not self._stop.wait(_PERIOD):
-            # On a busy machine a server answers late; then what was seen before still holds.
+            # On a busy machine a server may respond late. The previous observation is used until then.
             with contextlib.suppress(HwaccelError):
-                self.look()
+                self.observe()
 
 
 class States(Repeated):
-    """pages["/states"]: what kube-state-metrics (c92fe0c5, internal/store) writes of nodes and pods, as far as our rules ask for it."""
+    """pages["/states"]: those metrics of kube-state-metrics (c92fe0c5, internal/store) about nodes and pods that our rules use."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
         self._client = client
         self.pages: dict[str, str] = {}
 
-    def look(self) -> None:
+    def observe(self) -> None:
         nodes = [line for node in self._client.list(NODE).items for line in _of_node(node)]
         self.pages["/states"] = "\n".join(
             [*nodes, *(line for pod in self._client.list(POD).items for line in _states_of_pod(pod)), ""]
@@ -137,33 +137,31 @@ def _states_of_pod(pod: dict[str, t.Any]) -> c.Iterator[str]:
 
 
 class Discovery(Repeated):
-    """Keeps a file of targets for Prometheus's discovery by files: those that its discovery of Kubernetes would find, as they change.
+    """Writes a file for Prometheus's file-based discovery, with the same targets as its discovery of Kubernetes, whenever they change.
 
-    It has the rights of its own user. configuration: an entry of kubernetes_sd_configs.
+    user: the identity of its requests. configuration: an entry of kubernetes_sd_configs.
     """
 
     def __init__(self, kubeconfig: str, user: str, configuration: c.Mapping[str, t.Any], file: pathlib.Path) -> None:
         super().__init__()
-        assert configuration["role"] == "endpointslice", (
-            f"of the roles only that of EndpointSlices is played here: {configuration}"
-        )
+        assert configuration["role"] == "endpointslice", f"only the role endpointslice is implemented: {configuration}"
         self._client = connect({"kubeconfig": kubeconfig, "impersonate_user": user})
         self._namespaces, self._file = configuration["namespaces"]["names"], file
 
-    def look(self) -> None:
-        found = [group for namespace in self._namespaces for group in target_groups(self._client, namespace)]
-        text = json.dumps(found)
+    def observe(self) -> None:
+        groups = [group for namespace in self._namespaces for group in target_groups(self._client, namespace)]
+        text = json.dumps(groups)
         if not self._file.exists() or self._file.read_text(encoding="utf-8") != text:
-            made = self._file.with_suffix(".new")
-            made.write_text(text, encoding="utf-8")
-            os.replace(made, self._file)
+            new = self._file.with_suffix(".new")
+            new.write_text(text, encoding="utf-8")
+            os.replace(new, self._file)
 
 
 def target_groups(client: Client, namespace: str) -> list[dict[str, t.Any]]:
-    """As prometheus/prometheus d15adb9, discovery/kubernetes/endpointslice.go, finds them; of its labels those that do not tell of slices alone."""
+    """The same targets as those of prometheus/prometheus d15adb9, discovery/kubernetes/endpointslice.go, without labels of the slices themselves."""
     pods = {pod["metadata"]["name"]: pod for pod in client.list(POD, namespace).items}
     services = {service["metadata"]["name"] for service in client.list(_SERVICE, namespace).items}
-    found = []
+    groups = []
     for one in client.list(_SLICE, namespace).items:
         service = one["metadata"]["labels"]["kubernetes.io/service-name"]
         for endpoint in one["endpoints"] or ():
@@ -175,24 +173,24 @@ def target_groups(client: Client, namespace: str) -> list[dict[str, t.Any]]:
                 }
                 labels |= _of_pod(pods.get(endpoint.get("targetRef", {}).get("name", "")), port["port"])
                 addresses = [f"{address}:{port['port']}" for address in endpoint["addresses"]]
-                found.append(
+                groups.append(
                     {
                         "targets": addresses,
                         "labels": {f"__meta_kubernetes_{name}": value for name, value in labels.items()},
                     }
                 )
-    return sorted(found, key=json.dumps)
+    return sorted(groups, key=json.dumps)
 
 
 def _of_pod(pod: dict[str, t.Any] | None, port: int) -> dict[str, str]:
     if pod is None:
         return {}
-    found = {
+    labels = {
         "pod_name": pod["metadata"]["name"],
         "pod_node_name": pod["spec"]["nodeName"],
         "pod_ip": pod["status"].get("podIP", ""),
     }
     for container in pod["spec"]["containers"]:
         if any(one["containerPort"] == port for one in container.get("ports", ())):
-            found["pod_container_name"] = container["name"]
-    return found
+            labels["pod_container_name"] = container["name"]
+    return labels

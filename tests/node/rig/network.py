@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rig's network: a bridge in the namespace that the tests run in, and one namespace a machine.
+"""The rig's network: a bridge in the network namespace of the tests, and one namespace per machine.
 
-Nothing has a name outside: the namespaces belong to processes and end with them. There is no route off the bridge.
+The namespaces are anonymous: they belong to processes and end with them. There is no route to other networks.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MACHINES = ipaddress.ip_network("10.99.0.0/24")
 
 
 def ip(*arguments: str, pid: int | None = None) -> None:
-    """One ip command, in the network namespace of a process where its pid is given."""
+    """Runs one ip command, in the network namespace of a process if its pid is given."""
     inside = ("nsenter", f"--net=/proc/{pid}/ns/net") if pid else ()
     subprocess.run([*inside, "ip", *arguments], check=True, capture_output=True, text=True, timeout=240)
 
 
 def set_up() -> None:
-    """The bridge that machines are plugged into."""
+    """Creates the bridge of the machines."""
     ip("link", "set", "lo", "up")
     ip("link", "add", BRIDGE, "type", "bridge")
     for address in (f"{GATEWAY}/24", f"{KUBERNETES_SERVICE}/32"):
@@ -38,7 +38,7 @@ def set_up() -> None:
 
 
 def publish(api_server_port: int) -> None:
-    """The API server, which listens on loopback only, under the address that pods know."""
+    """Makes the API server, which listens on loopback only, available under its Service address."""
     match = ("-d", f"{KUBERNETES_SERVICE}/32", "-p", "tcp", "--dport", "443")
     for chain in ("PREROUTING", "OUTPUT"):
         rule = (
@@ -58,9 +58,9 @@ def publish(api_server_port: int) -> None:
 
 @dataclasses.dataclass
 class Port:
-    """A machine's network namespace and its cable to the bridge. It outlives the machine's reboots."""
+    """A machine's network namespace and its cable to the bridge, which reboots of the machine do not change."""
 
-    #: Of the machine: 1 to 200. Its address, its pods' network and its cable follow from it.
+    #: Number of the machine, 1 to 200. It determines address, network of pods, and name of the cable.
     number: int
     _holder: subprocess.Popen | None = None
 
@@ -74,7 +74,7 @@ class Port:
 
     @property
     def cable(self) -> str:
-        """Name of its end that is not the machine's."""
+        """Name of the interface at the other end of the cable."""
         return f"rig{self.number}"
 
     @property
@@ -106,7 +106,7 @@ class Port:
         ip("route", "add", self.pods, "via", self.address)
 
     def plug_into(self, other: Port) -> None:
-        """The cable's other end, off the bridge and into another machine."""
+        """Moves the other end of the cable from the bridge into another machine."""
         ip("link", "set", self.cable, "netns", other.namespace)
 
     def unplug(self) -> None:

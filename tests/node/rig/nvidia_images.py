@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What takes the place of NVIDIA's images, which need their registry and a GPU: stand-ins under the same names.
+"""Substitutes of NVIDIA's images, which would require their registry and a GPU: stand-ins under the same names.
 
-Names are those of the roles' defaults and, for drivers, what _gpu chooses for a node: nothing is typed a second time. In each image are the programs
-that our manifests start, and a shell where the real image has one.
+The names are read from the defaults of the roles and, for drivers, selected by _gpu for a node. Each image contains the programs that our manifests
+start, and a shell if the real image has one.
 
-The container toolkit is the real one, but for libnvidia-container, which is no Go module: in CDI mode nobody loads it. Its installer makes no device
-nodes here, as it would take their numbers from a real driver in /proc/devices.
+The container toolkit is real, except libnvidia-container, which is not a Go module and is not loaded in CDI mode. Its installer creates no device
+nodes here, because it would read their numbers from a real driver in /proc/devices.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components
 
 ROLES = pathlib.Path(__file__).parents[3] / "roles"
 _PROGRAM = "usr/lib/hwaccel/stand-in"
-#: Where a driver has its libraries, by architecture.
+#: Folders of the driver's libraries, by architecture.
 LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
-#: Of the driver's libraries those by which a program finds that there is a driver.
+#: Libraries by which programs detect a driver.
 _OF_DRIVER = ("libcuda.so", "libnvidia-ml.so")
 _TOOLKIT = (
     "nvidia-cdi-hook",
@@ -38,7 +38,7 @@ _TOOLKIT = (
     "nvidia-container-runtime.legacy",
     "nvidia-ctk",
 )
-#: Variables of roles with an image, to the programs in it and whether it has a shell.
+#: Programs of an image, and whether it has a shell, by role and variable.
 _IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
     ("driver", "driver_manager_image"): (("driver-manager",), False),
     ("driver", "driver_validator_image"): (("nvidia-validator", "vectorAdd"), True),
@@ -49,7 +49,7 @@ _IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
 
 
 def defaults(role: str) -> dict[str, str]:
-    """A role's variables as they are where a user sets none."""
+    """Default values of a role's variables."""
     return dict(yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text(encoding="utf-8")))
 
 
@@ -69,7 +69,7 @@ def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable
 
 
 def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[list[Image], dict[str, Layer]]:
-    """All images in place of NVIDIA's. drivers: as driver_images returns them. The layer `busybox` is images.py's."""
+    """All substitutes of NVIDIA's images. drivers: the result of driver_images. The layer `busybox` is defined in images.py."""
     layers: dict[str, Layer] = {"stand-in": {_PROGRAM: components.program("stand-in")}, "toolkit": _toolkit(components)}
     images = [
         Image(
@@ -81,7 +81,7 @@ def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[lis
     ]
     for (role, variable), (programs, shell) in _IMAGES.items():
         layers[variable] = {f"usr/bin/{name}": Link(f"/{_PROGRAM}") for name in programs}
-        # The validator's image names a user, which our manifests overrule where they must.
+        # The validator's image sets a user, which our manifests override where necessary.
         user = "1000:1000" if variable == "driver_validator_image" else ""
         images.append(
             Image(defaults(role)[variable], ("busybox",) * shell + ("stand-in", variable), programs[:1], user=user)
@@ -96,7 +96,7 @@ def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[lis
 
 
 def _driver(components: Components, version: str) -> Layer:
-    """nvidia-smi is no link here: it is brought into other containers under its own name."""
+    """nvidia-smi is no link, because it is mounted into other containers under its name."""
     folder = LIBRARIES[architecture()]
     layer: Layer = {
         "usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"),
@@ -109,7 +109,7 @@ def _driver(components: Components, version: str) -> Layer:
 
 
 def _toolkit(components: Components) -> Layer:
-    """As the installer expects the unpacked packages (artifact-root.go there); it resolves links, so all of these are files."""
+    """Files in the layout of unpacked packages, as the installer expects them (its artifact-root.go). It resolves links, so these are files."""
     packages = "artifacts/deb/usr"
     layer: Layer = {f"{packages}/bin/{name}": components.program(name) for name in _TOOLKIT}
     layer[f"{packages}/bin/nvidia-container-cli"] = Script(
@@ -123,7 +123,7 @@ def _toolkit(components: Components) -> Layer:
 
 
 def libraries_of(program: pathlib.Path) -> Layer:
-    """What a program that is linked dynamically needs of this machine, at the same places."""
+    """Shared libraries of a dynamically linked program, from this machine and with the same paths."""
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=240).stdout
     paths = re.findall(r"(?:=> |^\s+)(/\S+) \(", listed, re.MULTILINE)
     return {path.lstrip("/"): pathlib.Path(path).resolve() for path in paths}

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fills the cache with what real nodes are made of, while there is a network: the rig itself has none.
+"""Fills the cache with the components of real nodes while there is a network, which the rig does not have.
 
 python -m ansible_collections.hwaccel.gpu.tests.node.rig.prepare
 
-A machine that cannot have the rig is no error here: the tests are skipped with that reason.
+If the rig cannot run on this machine, this is no error: the tests are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
 from ansible_collections.hwaccel.gpu.tests.node.rig import components
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import ensure_machine_image
-from ansible_collections.hwaccel.gpu.tests.node.rig.machines import lacking
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 
 
 def say(line: str) -> None:
@@ -23,7 +23,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    if reason := lacking():
+    if reason := unmet_precondition():
         say(reason)
         return
     find_programs()

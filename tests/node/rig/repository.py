@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A signed repository of Debian packages behind a name and a password, as a company's mirror is one."""
+"""A signed repository of Debian packages that requires a username and a password, like the mirror of a company."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig import network
 
 @dataclasses.dataclass(frozen=True)
 class Signer:
-    """A key in a keyring of its own. folder: an empty one; gpg's socket is in it, whose path has to be short."""
+    """A key in its own keyring. folder: an empty folder; its path has to be short, because it contains gpg's socket."""
 
     folder: pathlib.Path
 
@@ -40,16 +40,16 @@ class Signer:
 
     @property
     def key(self) -> str:
-        """Public, in ASCII armour."""
+        """The public key in ASCII armor."""
         return self._gpg("--armor", "--export")
 
     def keyring(self, path: pathlib.Path) -> pathlib.Path:
-        """Public, as gpgv reads it."""
+        """Writes the public key in the format of gpgv."""
         self._gpg("--output", str(path), "--export")
         return path
 
     def detached(self, path: pathlib.Path) -> pathlib.Path:
-        """A signature of a file, in another one beside it."""
+        """Writes the signature of a file to another file beside it, and returns that one."""
         self._gpg("--output", f"{path}.sig", "--detach-sign", str(path))
         return path.with_name(f"{path.name}.sig")
 
@@ -62,7 +62,7 @@ class Signer:
 
 
 def index(folder: pathlib.Path, packages: c.Iterable[pathlib.Path], signer: Signer) -> None:
-    """Makes a flat repository of packages that lie in the folder (Debian's wiki, DebianRepository/Format)."""
+    """Creates a flat repository of packages in the folder (Debian's wiki, DebianRepository/Format)."""
     entries = []
     for package in packages:
         control = subprocess.run(
@@ -82,7 +82,7 @@ def index(folder: pathlib.Path, packages: c.Iterable[pathlib.Path], signer: Sign
 
 @contextlib.contextmanager
 def served(folder: pathlib.Path, username: str, password: str) -> c.Iterator[str]:
-    """The address at which machines of the rig find the folder's files."""
+    """The URL at which machines of the rig can download the folder's files."""
     expected = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -95,7 +95,7 @@ def served(folder: pathlib.Path, username: str, password: str) -> c.Iterator[str
             return self.end_headers()
 
         def log_message(self, *_arguments: object) -> None:
-            """What is asked for is seen on the machine."""
+            """Requests are not logged, because the machine logs them."""
 
     with http.server.ThreadingHTTPServer(
         (network.GATEWAY, 0), functools.partial(Handler, directory=str(folder))

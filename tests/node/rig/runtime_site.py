@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The playbook node_runtime on a machine of the rig, run as a user runs it: by ssh, with an archive of NVIDIA's packages."""
+"""The playbook node_runtime on a machine of the rig, as users run it: with ssh and an archive of NVIDIA's packages."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, containerd, docker, plan
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import PINS, Components
-from ansible_collections.hwaccel.gpu.tests.node.rig.login import let_in
+from ansible_collections.hwaccel.gpu.tests.node.rig.login import allow_ssh
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import PYTHON, Machine
 
 VERSION = PINS["github.com/NVIDIA/nvidia-container-toolkit"].removeprefix("v")
 CONFIG, DROP_IN, DAEMON, SPECIFICATION = containerd.CONFIG, containerd.DROP_IN, docker.CONFIG, cdi.SPEC
 RUNTIME = "/usr/bin/nvidia-container-runtime"
-#: Folders with everything that the role could touch.
+#: Folders with all files that the role can change.
 TOUCHED = (
     "/etc/containerd",
     "/etc/docker",
@@ -34,7 +34,7 @@ TOUCHED = (
     "/var/lib/hwaccel-gpu",
     "/var/run/cdi",
 )
-#: Programs of NVIDIA's packages; libnvidia-container is needed for the hook of old only.
+#: Programs of NVIDIA's packages. Only the legacy hook requires libnvidia-container.
 _PROGRAMS = {
     "nvidia-container-toolkit": ("nvidia-container-runtime-hook",),
     "nvidia-container-toolkit-base": ("nvidia-ctk", "nvidia-container-runtime", "nvidia-cdi-hook"),
@@ -42,8 +42,8 @@ _PROGRAMS = {
 
 
 def packages(components: Components, folder: pathlib.Path, version: str = VERSION) -> list[pathlib.Path]:
-    """Debian packages of NVIDIA's names with the real programs, made in an empty folder."""
-    made = []
+    """Debian packages with NVIDIA's names and the real programs. folder: an empty folder for them."""
+    built = []
     for name in plan.PACKAGES:
         root = folder / name
         (root / "DEBIAN").mkdir(parents=True)
@@ -61,22 +61,22 @@ def packages(components: Components, folder: pathlib.Path, version: str = VERSIO
             capture_output=True,
         )
         shutil.rmtree(root)
-        made.append(deb)
-    return made
+        built.append(deb)
+    return built
 
 
 def _packed(components: Components, folder: pathlib.Path) -> pathlib.Path:
     """An archive like those of NVIDIA's releases."""
-    made = folder / "toolkit.tar.gz"
-    with tarfile.open(made, "w:gz", compresslevel=1) as packed:
+    archive = folder / "toolkit.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
         for deb in packages(components, folder):
             packed.add(deb, f"release/packages/{deb.name}")
-    return made
+    return archive
 
 
 @dataclasses.dataclass
 class Site:
-    """One machine in an inventory of its own. login: what Ansible reaches it by. variables: of that host. warnings: expressions of those that are right."""
+    """An inventory with one machine. login: environment of the connection. variables: of the host. warnings: regular expressions of expected warnings."""
 
     folder: pathlib.Path
     machine: Machine
@@ -86,19 +86,19 @@ class Site:
 
     @classmethod
     def of(cls, machine: Machine, folder: pathlib.Path, components: Components) -> Site:
-        """A machine that takes the toolkit from an archive. folder: an empty one."""
+        """A machine whose toolkit is installed from an archive. folder: an empty folder."""
         archive = _packed(components, folder)
         variables = {
             "node_runtime_toolkit_source": "archive",
             "node_runtime_archive": str(archive),
             "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
-            # What the machine that the tests run on has, is no matter of theirs.
+            # The tests must not depend on the disk and the clock of the machine on which they run.
             "node_runtime_min_disk_gib": 0.1,
             "node_runtime_skipped_checks": ["clock"],
             "ansible_python_interpreter": PYTHON,
             "ansible_user": "root",
         }
-        return cls(folder, machine, let_in(machine, folder), variables)
+        return cls(folder, machine, allow_ssh(machine, folder), variables)
 
     def play(self, *arguments: str, **variables: t.Any) -> Run:
         host = {"ansible_host": self.machine.address, **self.variables, **variables}
@@ -117,11 +117,11 @@ class Site:
         return run
 
     def changed(self, *arguments: str, **variables: t.Any) -> int:
-        """How many tasks have changed something."""
+        """The number of changed tasks."""
         return self.done(*arguments, **variables).changed()
 
     def refused(self, *arguments: str, **variables: t.Any) -> str:
-        """Why."""
+        """The reason of a run that has to fail."""
         run = self.play(*arguments, **variables)
         assert run.rc == 2, run.stdout
         return run.failures[-1]
@@ -129,7 +129,7 @@ class Site:
 
 @contextlib.contextmanager
 def overwritten(machine: Machine, path: str, text: str) -> c.Iterator[None]:
-    """Another text in a file for a while. Services must be restarted after: it is newer than they are then."""
+    """A file has another text during the context. Services must be restarted afterwards, because the file is newer than their start."""
     kept, mode = machine.read(path), machine.sh(f"stat -L -c %a {path}").strip()
     machine.write(path, text, mode)
     try:
@@ -139,17 +139,17 @@ def overwritten(machine: Machine, path: str, text: str) -> c.Iterator[None]:
 
 
 def state(machine: Machine) -> str:
-    """Every file that the role could touch, with mode, owner and contents."""
+    """Every file that the role can change, with mode, owner and contents."""
     return machine.sh(
         f"for f in {' '.join(TOUCHED)}; do find $f -type f -printf '%p %m %U:%G ' -exec sha256sum {{}} \\; 2>/dev/null || :; done | sort"
     )
 
 
 def times(machine: Machine) -> str:
-    """When each of these files was last touched."""
+    """The time of the last change of each of these files."""
     return machine.sh(f"find {' '.join(TOUCHED)} -type f -printf '%p %C@\\n' 2>/dev/null | sort || :")
 
 
 def started(machine: Machine, *units: str) -> str:
-    """The processes of services: others after a restart."""
+    """The processes of services, which differ after a restart."""
     return machine.sh(f"systemctl show {' '.join(units)} -p MainPID -p ActiveState")

@@ -1,12 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container of our toolkit's DaemonSet on a machine without a kubelet, which would not talk to every containerd: started and ended by hand.
+"""The container of our toolkit's DaemonSet on a machine without a kubelet, because the kubelet does not support every containerd.
 
-Start script, command, environment and mounts are the manifest's; image and installer are those of the rig, where NVIDIA's programs are the real ones.
-What the pod waits for, the validator's file, is written here. containerd is restarted from here too, not by the installer's signal: that is for the
-process whose credentials come with containerd's first bytes, but is asked for only after the connection (v1.20.1, containerd_linux.go). On a busy machine
-the bytes can be there before, without a process, and the signal is the installer's own end; a kubelet would start it anew.
+Start script, command, environment and mounts are those of the manifest; image and installer are those of the rig, with NVIDIA's real programs.
+The validator's file, for which the pod waits, is written here. containerd is restarted here as well, instead of by the installer's signal: the
+installer reads the process of containerd from the credentials of its first bytes, but requests credentials only after the connection (v1.20.1,
+containerd_linux.go). On a busy machine these bytes can arrive earlier, without a process, and the signal ends the installer, which a kubelet would restart.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 _NAME = "nvidia-container-toolkit"
 _FOLDER, _LOG = "/rig/toolkit", "/run/toolkit.log"
 _CTR = ("ctr", "--namespace=k8s.io")
-#: containerd, however often it has been: systemd would not start it more than five times in ten seconds.
+#: Restarts containerd without the limit of systemd, which allows five starts in ten seconds.
 RESTART = "systemctl reset-failed containerd 2>/dev/null || :; systemctl restart containerd"
-#: As kubelet ends it. containerd 2 lets go by itself of what has ended while it did not run.
+#: Ends the container like the kubelet. containerd 2 itself deletes tasks that have ended while it did not run.
 _END = f"""
 process=$(cat /run/nvidia/toolkit/toolkit.pid); kill -TERM "$process"; while [ -e "/proc/$process" ]; do sleep 0.1; done
 {RESTART}
 {" ".join(_CTR)} tasks list --quiet | xargs --no-run-if-empty {" ".join(_CTR)} tasks delete
 {" ".join(_CTR)} containers delete {_NAME}; rm {_LOG}
 """
-#: Of a driver on the host itself (gpu-operator v26.3, cmd/nvidia-validator: createStatusFileWithContent).
+#: Contents of the validator's file for a driver on the host (gpu-operator v26.3, cmd/nvidia-validator: createStatusFileWithContent).
 _DRIVER_READY = "IS_HOST_DRIVER=true\nNVIDIA_DRIVER_ROOT=/\nDRIVER_ROOT_CTR_PATH=/host\nNVIDIA_DEV_ROOT=/\nDEV_ROOT_CTR_PATH=/host\n"
 
 
 def image() -> str:
-    """What the DaemonSet names."""
+    """The image of the DaemonSet."""
     return str(_container()["image"])
 
 
 def install(machine: Machine) -> None:
-    """What the container finds on the machine."""
+    """Creates the files and folders on the machine that the container requires."""
     machine.write("/run/nvidia/validations/driver-ready", _DRIVER_READY)
     for name, text in _object("ConfigMap", f"{_NAME}-entrypoint")["data"].items():
         machine.write(f"{_FOLDER}/entrypoint/{name}", text)
@@ -49,7 +49,7 @@ def install(machine: Machine) -> None:
 
 @contextlib.contextmanager
 def running(machine: Machine) -> c.Iterator[None]:
-    """From when it has configured containerd until it has put back what it does at its end. containerd is restarted at both, and has read its files then."""
+    """The container runs during the context: it has configured containerd, and restores the configuration at its end. containerd is restarted both times."""
     container = _container()
     environment = [
         *(f"--env={entry['name']}={entry['value']}" for entry in container["env"]),
@@ -72,7 +72,7 @@ def running(machine: Machine) -> c.Iterator[None]:
         *container["command"],
     )
     try:
-        machine.wait("the toolkit waits for its end", lambda: "Waiting for signal" in machine.read(_LOG))
+        machine.wait("the toolkit has configured containerd", lambda: "Waiting for signal" in machine.read(_LOG))
         machine.sh(RESTART)
         yield
     finally:
@@ -94,7 +94,7 @@ def _container() -> dict[str, t.Any]:
 
 
 def _mounts() -> list[tuple[str, str, str]]:
-    """Path on the machine, path in the container, ro or rw. What is no path of the host has one of its own."""
+    """Path on the machine, path in the container, ro or rw. Volumes without a path on the host get one."""
     sources = {
         volume["name"]: volume.get("hostPath", {}).get("path", f"{_FOLDER}/{volume['name']}")
         for volume in _pod()["volumes"]

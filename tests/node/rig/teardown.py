@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A teardown on a real node, and what can be told of the time before and after it: objects of the cluster, files of the node."""
+"""A teardown on a real node, and the states before and after it: objects of the cluster, files of the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import differen
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, Cluster
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import KubernetesNode
 
-#: Where the stack's programs write on a machine. kubelet's and containerd's own state is left out.
+#: Folders into which the stack's programs write on a machine, without the state of kubelet and containerd.
 _FOLDERS = (
     "/etc/cdi",
     "/etc/containerd",
@@ -30,7 +30,7 @@ _FOLDERS = (
 
 @dataclasses.dataclass(frozen=True)
 class Traces:
-    """objects: those of the cluster. files: of the node, by path with the digest of what is in them."""
+    """objects: those of the cluster. files: digests of the node's files by path."""
 
     objects: life.World
     files: dict[str, str]
@@ -42,64 +42,64 @@ def traces(cluster: Cluster, node: KubernetesNode) -> Traces:
 
 
 def files(node: KubernetesNode) -> dict[str, str]:
-    """On the disk and in /run of the machine, not below what is mounted there."""
+    """Digests of files on the disk and in /run of the machine, without other file systems below."""
     script = f"for folder in {' '.join(_FOLDERS)}; do find $folder -xdev -type f -exec sha256sum {{}} + 2>/dev/null || :; done"
-    found = (line.split(maxsplit=1) for line in node.machine.sh(script).splitlines())
-    return {path: digest for digest, path in found}
+    rows = (line.split(maxsplit=1) for line in node.machine.sh(script).splitlines())
+    return {path: digest for digest, path in rows}
 
 
 @dataclasses.dataclass(frozen=True)
-class Departure:
-    """gone: the teardown. granted: rights of our ServiceAccounts up to its end, its own included. log: since the cluster began."""
+class Teardown:
+    """run: the teardown. granted: rights of our ServiceAccounts up to its end, with its own. log: the audit log since the start of the cluster."""
 
     cluster: Cluster
     node: KubernetesNode
     before: Traces
-    gone: site.Run
+    run: site.Run
     granted: frozenset[rights.Right]
     log: AuditLog
 
     def left_behind(self) -> list[str]:
-        """Objects that were not there before the first run, or are different. Each node brings some of its own, under its name."""
+        """Differences of objects from the state before the first run, without the objects of nodes, which have the nodes' names."""
         self.cluster.client.forget_discovery()
         name = self.node.machine.name
         others = {*self.cluster.others(name), name}
 
-        def counted(objects: life.World) -> life.World:
+        def without_nodes(objects: life.World) -> life.World:
             return {
                 key: value
                 for key, value in objects.items()
                 if key == f"Node. /{name}" or key.rpartition("/")[2] not in others
             }
 
-        return differences(counted(self.before.objects), counted(life.plain(self.cluster.client)))
+        return differences(without_nodes(self.before.objects), without_nodes(life.plain(self.cluster.client)))
 
     def files_left(self) -> dict[str, str]:
-        """Paths of the node's files that are new, gone or different."""
+        """Paths of the node's files that are new, deleted or different."""
         now = files(self.node)
         return {
-            path: now.get(path, "gone")
+            path: now.get(path, "deleted")
             for path in now.keys() | self.before.files.keys()
             if now.get(path) != self.before.files.get(path)
         }
 
     def requests(self) -> list[Request]:
-        """Of our ServiceAccounts, real and simulated."""
+        """Requests of our ServiceAccounts, from real and from simulated nodes."""
         return rights.requests_of(self.log, life.NAMESPACES)
 
 
-def departed(cluster: Cluster, node: KubernetesNode, before: Traces, clusters: site.Clusters) -> Departure:
+def tear_down(cluster: Cluster, node: KubernetesNode, before: Traces, clusters: site.Clusters) -> Teardown:
     book, log = rights.RoleBook(cluster.client), AuditLog(cluster.sandbox.audit_log)
     log.offset = 0
     with cordoned(cluster, cluster.others(node.machine.name)):
-        gone = site.playbook("teardown", clusters)
+        run = site.playbook("teardown", clusters)
     cluster.client.forget_discovery()
-    return Departure(cluster, node, before, gone, book.granted(life.NAMESPACES), log)
+    return Teardown(cluster, node, before, run, book.granted(life.NAMESPACES), log)
 
 
 @contextlib.contextmanager
 def cordoned(cluster: Cluster, names: c.Sequence[str]) -> c.Iterator[None]:
-    """No Job finds a place on these nodes: what takes labels off is the real program then, on the real node."""
+    """No Job can be scheduled on these nodes, so that the real program on the real node removes the labels."""
     for name in names:
         cluster.client.patch(NODE, name, "", {"spec": {"unschedulable": True}})
     yield
@@ -108,8 +108,8 @@ def cordoned(cluster: Cluster, names: c.Sequence[str]) -> c.Iterator[None]:
 
 
 def marks(cluster: Cluster, prefixes: c.Sequence[str]) -> dict[str, list[str]]:
-    """Labels, annotations, taints and resources of nodes with these prefixes, by node. What cannot be allocated is no resource: kubelet keeps its key."""
-    found = {}
+    """Labels, annotations, taints and allocatable resources with these prefixes, by node. The kubelet keeps names of resources with 0 devices."""
+    result = {}
     for item in cluster.client.list(NODE).items:
         metadata, status = item["metadata"], item.get("status", {})
         keys = [
@@ -119,5 +119,5 @@ def marks(cluster: Cluster, prefixes: c.Sequence[str]) -> dict[str, list[str]]:
         ]
         keys += [f"{name}={count}" for name, count in status.get("allocatable", {}).items() if count != "0"]
         if these := sorted(key for key in keys if key.startswith(tuple(prefixes))):
-            found[metadata["name"]] = these
-    return found
+            result[metadata["name"]] = these
+    return result
