@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures of the tests on machines that boot and on the services that they boot by: make test-boot runs them in namespaces of their own.
+"""Fixtures of the tests on machines that boot, and on the services that they boot from: make test-boot runs them in namespaces of their own.
 
 rig       machines and hosts on one bridge: rig.machine("lb"), rig.host("w1"), rig.play("load_balancer", {"load_balancers": {"lb": {...}}})
-balanced  a load balancer before a cluster with bootstrap, three masters and two workers, on which the role has not run yet
-booting   a boot server on which the role has not run yet, and whose files can be booted
-computers where computers without an operating system run
-unused_bmcs  BMCs of Redfish that no test has had
+balanced  a load balancer of a cluster with bootstrap, three masters and two workers; the role has not run on it yet
+booting   a boot server with files that can be booted; the role has not run on it yet
+computers a machine that runs computers without an operating system
+unused_bmcs  BMCs of Redfish that no test has used
 """
 
 from __future__ import annotations
@@ -39,17 +39,19 @@ def pytest_sessionstart() -> None:
 
 @pytest.fixture(scope="session")
 def rig() -> c.Iterator[BootRig]:
-    if reason := unmet_precondition() or ("" if shutil.which("curl") else "the rig of machines that boot needs curl"):
+    if reason := unmet_precondition() or (
+        "" if shutil.which("curl") else "the rig of machines that boot requires curl"
+    ):
         pytest.skip(reason)
-    with contextlib.closing(BootRig(say)) as made:
-        yield made
+    with contextlib.closing(BootRig(say)) as rig:
+        yield rig
 
 
 @pytest.fixture(scope="session")
 def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Balanced]:
     hosts = {name: rig.host(name) for name in MEMBERS}
     with Bootstrapping() as api:
-        made = Balanced(
+        balanced = Balanced(
             rig,
             rig.machine("lb"),
             hosts,
@@ -58,8 +60,8 @@ def balanced(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterat
             {"load_balancer_services": [LOAD]},
         )
         for name in MEMBERS:
-            made.serve(name)
-        yield made
+            balanced.serve(name)
+        yield balanced
 
 
 @pytest.fixture(scope="session")
@@ -74,17 +76,17 @@ def installer(tmp_path_factory: pytest.TempPathFactory) -> Installer:
 
 @pytest.fixture(scope="module")
 def booting(rig: BootRig, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
-    made = Site.of(rig, rig.machine("boot", {str(ensure_arm64(say)): ARM64}), tmp_path_factory.mktemp("site"))
-    installer.put_in(made)
-    yield made
-    rig.remove(made.server)
+    site = Site.of(rig, rig.machine("boot", {str(ensure_arm64(say)): ARM64}), tmp_path_factory.mktemp("site"))
+    installer.put_in(site)
+    yield site
+    rig.remove(site.server)
 
 
 @pytest.fixture(scope="session")
 def unused_bmcs(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[c.Iterator[Bmc]]:
-    """All are started at once: as many emulators of one process cost about as much as one."""
+    """All are started at once, because emulators that share a process cost about as much as a single one."""
     if os.environ.get("HWACCEL_ISOLATED"):
-        # Namespaces of their own begin without it.
+        # A new namespace has no active loopback interface.
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=10)
-    for made in opened(tmp_path_factory.mktemp("bmcs"), 16, PASSWORD):
-        yield iter(made)
+    for bmcs in opened(tmp_path_factory.mktemp("bmcs"), 16, PASSWORD):
+        yield iter(bmcs)

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role dns_pxe on a real dnsmasq and a real nginx: what machines of every kind are told, what others are not, and what a run does to a server that serves.
+"""The role dns_pxe on a real dnsmasq and a real nginx: responses to machines of every kind, no responses to others, and runs on a server in use.
 
-One boot server; the tests go on from each other's state, and each leaves what its inventory says.
+There is one boot server. The tests depend on the state that earlier ones leave, which is that of the inventory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
     Client,
     Site,
     address,
-    asked,
-    fetched,
+    dig,
+    download,
     mac,
-    offering,
+    start_other_dhcp_server,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -42,41 +42,41 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.mirror import CONTENT, Mirror
 
 OUTSIDE = "10.98.0.5"
-#: Another cluster, whose machines reach the server by a relay.
+#: Another cluster, whose machines reach the server through a relay.
 EDGE, EDGE_BALANCER, FAR, FAR_ROUTER = "edge.example.net", "10.97.0.5", "10.97.0.0/24", "10.97.0.1"
 SELF_TEST = (pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files" / "self_test.py").read_text(
     encoding="utf-8"
 )
 NAME = "late.example.com"
-#: Codes of architectures in DHCP's option 93. None: a client that does not boot by network.
-BIOS, EFI32, EFI64, EFI64_OF_OLD, ARM64, HTTP64, HTTP_ARM64 = 0, 6, 9, 7, 11, 16, 19
+#: Codes of architectures in DHCP's option 93. None: a client that does not boot from the network.
+BIOS, EFI32, EFI64, OLD_EFI64, ARM64, HTTP64, HTTP_ARM64 = 0, 6, 9, 7, 11, 16, 19
 
 
 @pytest.fixture(scope="module")
 def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
-    made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
+    site = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
     for name, (group, _firmware, _number) in MACHINES.items():
-        made.groups[group][name]["hwaccel_cluster"] = "ocp"
-    made.clusters["edge"] = {
+        site.groups[group][name]["hwaccel_cluster"] = "ocp"
+    site.clusters["edge"] = {
         "hwaccel_domain": EDGE,
         "hwaccel_load_balancer_address": EDGE_BALANCER,
         "hwaccel_machine_network": FAR,
     }
-    made.groups["control_plane"]["edge-0"] = {
+    site.groups["control_plane"]["edge-0"] = {
         "hwaccel_cluster": "edge",
         "hwaccel_mac": mac(160),
         "hwaccel_address": "10.97.0.10",
     }
-    made.variables["dns_pxe_networks"].append({"network": FAR, "router": FAR_ROUTER})
-    # Four seconds of listening a run: one test is about that.
-    made.variables["dns_pxe_skipped_checks"] = ["other_dhcp"]
-    yield made
-    rig.remove(made.server)
+    site.variables["dns_pxe_networks"].append({"network": FAR, "router": FAR_ROUTER})
+    # This check listens for four seconds in each run, and has its own test.
+    site.variables["dns_pxe_skipped_checks"] = ["other_dhcp"]
+    yield site
+    rig.remove(site.server)
 
 
 @pytest.fixture(scope="module")
 def predicted(site: Site) -> tuple[Run, str, str]:
-    """A run in check mode, and the server before and after it."""
+    """A run in check mode, and the state of the server before and after it."""
     before = site.state()
     return site.done("--check", "--diff"), before, site.state()
 
@@ -88,13 +88,13 @@ def served(site: Site, predicted: tuple[Run, str, str]) -> Run:
 
 @pytest.fixture(scope="module")
 def client(rig: BootRig, served: Run) -> Machine:
-    """A machine on the segment with dig and curl, and an address of each machine of the inventory to ask from."""
-    made = rig.machine("client")
-    made.sh(
+    """A machine on the segment with dig and curl, which also has an address outside of the machine network and that of master-0."""
+    client = rig.machine("client")
+    client.sh(
         "apt-get -qq update && apt-get -qq install --no-install-recommends bind9-dnsutils curl >/dev/null", seconds=300
     )
-    made.sh(f"ip address add {OUTSIDE}/24 dev eth0; ip address add {address(151)}/24 dev eth0")
-    return made
+    client.sh(f"ip address add {OUTSIDE}/24 dev eth0; ip address add {address(151)}/24 dev eth0")
+    return client
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +104,11 @@ def card(rig: BootRig, served: Run, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def far(site: Site, rig: BootRig, served: Run, tmp_path_factory: pytest.TempPathFactory) -> Client:
-    """A card on another segment, between which and the server's there is a router that relays requests."""
+    """A card on another segment, whose router relays requests to the segment of the server."""
     relay, host = rig.machine("relay"), rig.host("far")
     relay.sh("apt-get -qq update && apt-get -qq install --no-install-recommends dnsmasq-base >/dev/null", seconds=300)
-    made = Client.of(host, tmp_path_factory.mktemp("far"))
-    ip("address", "flush", "dev", "eth0", pid=made.pid)
+    card = Client.of(host, tmp_path_factory.mktemp("far"))
+    ip("address", "flush", "dev", "eth0", pid=card.pid)
     host.port.plug_into(relay.port)
     cable = host.port.cable
     relay.sh(
@@ -119,21 +119,21 @@ def far(site: Site, rig: BootRig, served: Run, tmp_path_factory: pytest.TempPath
     )
     relay.wait("the relay listens", lambda: ":67 " in relay.sh("ss -lnu"))
     site.server.sh(f"ip route add {FAR} via {relay.address}")
-    return made
+    return card
 
 
-def test_check_mode_foresees_what_the_run_does_and_does_none_of_it(
+def test_check_mode_predicts_the_changes_and_makes_none(
     predicted: tuple[Run, str, str], served: Run, site: Site
 ) -> None:
     run, before, after = predicted
     assert before == after
-    told = run.stdout
+    output = run.stdout
     for path in ("dnsmasq.conf", "hosts", "extra-hosts", "nginx.conf", "clients.nft"):
-        assert f"write {CONFIG}/{path}" in told
+        assert f"write {CONFIG}/{path}" in output
         assert site.server.read(f"{CONFIG}/{path}")
-    assert "install dnsmasq" in told and "download os/kernel" in told and "restarted: nginx" in told
-    assert "+host-record" not in told and f"+{address(151)} master-0.{DOMAIN}" in told
-    assert SECRET not in told + served.stdout
+    assert "install dnsmasq" in output and "download os/kernel" in output and "restarted: nginx" in output
+    assert "+host-record" not in output and f"+{address(151)} master-0.{DOMAIN}" in output
+    assert SECRET not in output + served.stdout
 
 
 def test_the_second_run_changes_nothing(site: Site, served: Run) -> None:
@@ -145,53 +145,51 @@ def test_the_second_run_changes_nothing(site: Site, served: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["api", "api-int", "apps", "console.apps", "a.b.apps", "a.b.c.apps"])
-def test_names_of_a_cluster_have_one_address_and_no_error_for_the_other_kind(
+def test_names_of_a_cluster_have_one_address_and_no_error_for_the_other_type(
     name: str, site: Site, client: Machine
 ) -> None:
     server = site.server.address
-    assert asked(client, server, f"{name}.{DOMAIN}") == ("NOERROR", [BALANCER])
-    assert asked(client, server, f"{name}.{DOMAIN}", "AAAA") == ("NOERROR", [])
+    assert dig(client, server, f"{name}.{DOMAIN}") == ("NOERROR", [BALANCER])
+    assert dig(client, server, f"{name}.{DOMAIN}", "AAAA") == ("NOERROR", [])
 
 
-def test_names_of_machines_go_both_ways_and_others_are_not_there(site: Site, client: Machine) -> None:
+def test_names_and_addresses_of_machines_are_resolved_and_others_do_not_exist(site: Site, client: Machine) -> None:
     server = site.server.address
     for name, (_group, _firmware, number) in MACHINES.items():
-        assert asked(client, server, f"{name}.{DOMAIN}") == ("NOERROR", [address(number)])
-        assert asked(client, server, address(number), "PTR") == ("NOERROR", [f"{name}.{DOMAIN}."])
-    assert asked(client, server, "nobody." + DOMAIN) == ("NXDOMAIN", [])
-    assert asked(client, server, f"_etcd-server-ssl._tcp.{DOMAIN}", "SRV") == ("NXDOMAIN", [])
-    assert asked(client, server, "10.99.0.7", "PTR") == ("NOERROR", ["storage.example.com."])
-    assert asked(client, server, "nfs.example.com") == ("NOERROR", ["10.99.0.7"])
-    assert asked(client, server, "example.org") == ("REFUSED", [])
+        assert dig(client, server, f"{name}.{DOMAIN}") == ("NOERROR", [address(number)])
+        assert dig(client, server, address(number), "PTR") == ("NOERROR", [f"{name}.{DOMAIN}."])
+    assert dig(client, server, "nobody." + DOMAIN) == ("NXDOMAIN", [])
+    assert dig(client, server, f"_etcd-server-ssl._tcp.{DOMAIN}", "SRV") == ("NXDOMAIN", [])
+    assert dig(client, server, "10.99.0.7", "PTR") == ("NOERROR", ["storage.example.com."])
+    assert dig(client, server, "nfs.example.com") == ("NOERROR", ["10.99.0.7"])
+    assert dig(client, server, "example.org") == ("REFUSED", [])
 
 
-def test_a_client_outside_gets_no_answer(site: Site, client: Machine) -> None:
+def test_a_client_outside_of_the_network_gets_no_response(site: Site, client: Machine) -> None:
     server = site.server
     server.sh("ip route add 10.98.0.0/24 dev eth0")
     outside = ("-b", OUTSIDE)
-    assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside) == ("", [])
-    assert asked(client, server.address, f"api.{DOMAIN}", "A", "+tcp", *outside) == ("", [])
-    assert fetched(client, f"http://{server.address}:{PORT}/images/os/kernel", "--interface", OUTSIDE)[0] == "403"
+    assert dig(client, server.address, f"api.{DOMAIN}", "A", *outside) == ("", [])
+    assert dig(client, server.address, f"api.{DOMAIN}", "A", "+tcp", *outside) == ("", [])
+    assert download(client, f"http://{server.address}:{PORT}/images/os/kernel", "--interface", OUTSIDE)[0] == "403"
     server.sh("nft delete table inet hwaccel_dns_pxe")
     try:
-        assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside)[0] == "NOERROR", (
-            "without the rules it would be answered"
+        assert dig(client, server.address, f"api.{DOMAIN}", "A", *outside)[0] == "NOERROR", (
+            "without the firewall rules there is a response"
         )
     finally:
         server.sh("systemctl reload dnsmasq")
-    assert asked(client, server.address, f"api.{DOMAIN}", "A", *outside) == ("", [])
-    assert asked(client, server.address, f"api.{DOMAIN}")[0] == "NOERROR", (
-        "it was given no answer, not by a dnsmasq that is gone"
-    )
+    assert dig(client, server.address, f"api.{DOMAIN}", "A", *outside) == ("", [])
+    assert dig(client, server.address, f"api.{DOMAIN}")[0] == "NOERROR", "dnsmasq still responds to other clients"
 
 
-#: What a machine boots by what it says of itself: of BIOS, of UEFI, and of either.
+#: Boot programs by architecture in the request, for machines with BIOS, with UEFI, and with either.
 BOOTS = {
     None: ("", "", ""),
     BIOS: ("pxelinux.0", "", "pxelinux.0"),
     EFI32: ("", "", ""),
     EFI64: ("", "shimx64.efi", "shimx64.efi"),
-    EFI64_OF_OLD: ("", "shimx64.efi", "shimx64.efi"),
+    OLD_EFI64: ("", "shimx64.efi", "shimx64.efi"),
     ARM64: ("", "", ""),
     HTTP64: ("", "http", "http"),
     HTTP_ARM64: ("", "", ""),
@@ -199,21 +197,21 @@ BOOTS = {
 
 
 @pytest.mark.parametrize("code", BOOTS)
-def test_what_a_machine_boots_follows_from_its_mac_and_what_it_is(code: int | None, site: Site, card: Client) -> None:
+def test_the_boot_program_depends_on_mac_and_architecture(code: int | None, site: Site, card: Client) -> None:
     for (name, number), boots in zip(
         (("master-0", 151), ("worker-0", 152), ("worker-1", 153)), BOOTS[code], strict=True
     ):
-        given = card.asks(mac(number), code)
-        wanted = f"http://{site.server.address}:{PORT}/httpx64.efi" if boots == "http" else boots
-        assert (given.get("ip"), given.get("hostname"), given.get("boots")) == (address(number), name, wanted)
-    assert card.asks(UNKNOWN, code) == {}
+        lease = card.dhcp(mac(number), code)
+        expected = f"http://{site.server.address}:{PORT}/httpx64.efi" if boots == "http" else boots
+        assert (lease.get("ip"), lease.get("hostname"), lease.get("boots")) == (address(number), name, expected)
+    assert card.dhcp(UNKNOWN, code) == {}
 
 
-def test_machines_of_another_cluster_behind_a_relay_are_served_alike(site: Site, far: Client) -> None:
+def test_machines_of_another_cluster_are_served_through_a_relay(site: Site, far: Client) -> None:
     server = site.server.address
-    given = far.asks(mac(160), EFI64)
-    told = {key: given.get(key) for key in ("ip", "hostname", "domain", "router", "dns", "boots")}
-    assert told == {
+    lease = far.dhcp(mac(160), EFI64)
+    observed = {key: lease.get(key) for key in ("ip", "hostname", "domain", "router", "dns", "boots")}
+    assert observed == {
         "ip": "10.97.0.10",
         "hostname": "edge-0",
         "domain": EDGE,
@@ -221,8 +219,8 @@ def test_machines_of_another_cluster_behind_a_relay_are_served_alike(site: Site,
         "dns": server,
         "boots": "shimx64.efi",
     }
-    assert far.asks(UNKNOWN, EFI64) == {}
-    assert far.asks(mac(152), EFI64).get("ip") is None, "a machine of the other segment has no address here"
+    assert far.dhcp(UNKNOWN, EFI64) == {}
+    assert far.dhcp(mac(152), EFI64).get("ip") is None, "a machine of the other segment has no address here"
     for arguments in (
         ("address", "add", "10.97.0.10/24", "dev", "eth0"),
         ("route", "add", "default", "via", FAR_ROUTER),
@@ -236,10 +234,10 @@ def test_machines_of_another_cluster_behind_a_relay_are_served_alike(site: Site,
     assert kernel.startswith("HTTP/1.1 200")
 
 
-def test_ipxe_gets_its_script_and_options_are_those_of_the_network(site: Site, card: Client) -> None:
-    given = card.asks(mac(151), BIOS, ipxe=True)
-    assert given["boots"] == f"http://{site.server.address}:{PORT}/ipxe/boot.ipxe"
-    options = {key: given[key] for key in ("router", "dns", "ntpsrv", "mtu", "domain", "lease")}
+def test_ipxe_gets_its_script_and_the_options_of_the_network(site: Site, card: Client) -> None:
+    lease = card.dhcp(mac(151), BIOS, ipxe=True)
+    assert lease["boots"] == f"http://{site.server.address}:{PORT}/ipxe/boot.ipxe"
+    options = {key: lease[key] for key in ("router", "dns", "ntpsrv", "mtu", "domain", "lease")}
     assert options == {
         "router": "10.99.0.1",
         "dns": site.server.address,
@@ -248,38 +246,38 @@ def test_ipxe_gets_its_script_and_options_are_those_of_the_network(site: Site, c
         "domain": DOMAIN,
         "lease": "43200",
     }
-    assert card.asks(UNKNOWN, BIOS, ipxe=True) == {}
+    assert card.dhcp(UNKNOWN, BIOS, ipxe=True) == {}
 
 
-def test_dnsmasq_reads_its_files_again_after_it_has_given_addresses(site: Site, card: Client) -> None:
-    """2.90 ended with SIGSEGV where lines of machines were in a file that it reads again."""
-    assert card.asks(mac(151))["ip"] == address(151)
+def test_dnsmasq_can_be_reloaded_after_it_has_assigned_addresses(site: Site, card: Client) -> None:
+    """dnsmasq 2.90 ended with SIGSEGV when entries of machines were in a file that a reload reads."""
+    assert card.dhcp(mac(151))["ip"] == address(151)
     pid = site.server.sh("systemctl show dnsmasq -p MainPID")
     for _reload in range(2):
         site.server.sh("systemctl reload dnsmasq")
-        assert card.asks(mac(151))["ip"] == address(151)
+        assert card.dhcp(mac(151))["ip"] == address(151)
     assert site.server.sh("systemctl show dnsmasq -p MainPID") == pid
 
 
-def test_files_are_those_of_their_checksums_and_keys_are_for_one_machine(site: Site, client: Machine) -> None:
+def test_files_have_their_checksums_and_keys_are_for_one_machine(site: Site, client: Machine) -> None:
     server = site.server.address
-    # dnsmasq has told it where the cards were that it has given addresses to.
+    # The neighbor table still contains the cards to which dnsmasq has assigned addresses.
     site.server.sh("ip neighbour flush all")
     checksum = site.variables["dns_pxe_artifacts"][0]["checksum"].removeprefix("sha256:")
-    assert fetched(client, f"tftp://{server}/images/os/kernel")[1] == checksum
-    assert fetched(client, f"http://{server}:{PORT}/images/os/kernel") == ("200", checksum)
-    half = fetched(client, f"http://{server}:{PORT}/images/os/rootfs", "--range", "0-99")
-    assert half[0] == "206", "a broken download goes on"
+    assert download(client, f"tftp://{server}/images/os/kernel")[1] == checksum
+    assert download(client, f"http://{server}:{PORT}/images/os/kernel") == ("200", checksum)
+    half = download(client, f"http://{server}:{PORT}/images/os/rootfs", "--range", "0-99")
+    assert half[0] == "206", "an interrupted download can be continued"
     keys = f"http://{server}:{PORT}/ignition/ocp/master.ign"
-    assert fetched(client, keys)[0] == "403"
-    assert fetched(client, keys, "--interface", address(151))[0] == "200"
-    assert fetched(client, keys.replace("master", "bootstrap"), "--interface", address(151))[0] == "403"
-    assert fetched(client, f"tftp://{server}/../ignition/ocp/master.ign")[1] == ""
-    assert fetched(client, f"http://{server}:{PORT}/ignition/")[0] == "404"
+    assert download(client, keys)[0] == "403"
+    assert download(client, keys, "--interface", address(151))[0] == "200"
+    assert download(client, keys.replace("master", "bootstrap"), "--interface", address(151))[0] == "403"
+    assert download(client, f"tftp://{server}/../ignition/ocp/master.ign")[1] == ""
+    assert download(client, f"http://{server}:{PORT}/ignition/")[0] == "404"
     assert site.server.sh(f"find {STATE}/ignition -name '*.ign' -printf '%m %g\\n'").split() == ["640", "www-data"] * 3
 
 
-def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run) -> None:
+def test_the_self_test_reports_what_machines_would_not_get(site: Site, served: Run) -> None:
     server = site.server.address
     base = f"http://{server}:{PORT}/images/os"
     expected = {
@@ -297,10 +295,10 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
             for port, there in ((6443, True), (6444, True), (6444, False))
         ],
     }
-    told = json.loads(site.server.execute("python3", "-c", SELF_TEST, stdin=json.dumps(expected)).stdout)
+    report = json.loads(site.server.execute("python3", "-c", SELF_TEST, stdin=json.dumps(expected)).stdout)
     unreached = f"api cannot be reached at {BALANCER}:6444, its load balancer: "
-    assert [note.startswith(unreached) for note in told["notes"]] == [True]
-    wrong = told["wrong"]
+    assert [note.startswith(unreached) for note in report["notes"]] == [True]
+    wrong = report["wrong"]
     begins = (
         f"A api.{DOMAIN}: {BALANCER} instead of 10.99.0.6",
         f"A nobody.{DOMAIN}: the name does not exist",
@@ -316,8 +314,8 @@ def test_the_self_test_tells_what_machines_would_not_get(site: Site, served: Run
     assert "all as expected" in served.stdout
 
 
-def test_a_machine_that_has_joined_boots_its_disk_and_keys_go(site: Site, client: Machine) -> None:
-    """A broken file of somebody's hand is put right by the same run."""
+def test_a_machine_that_has_joined_boots_its_disk_and_keys_are_deleted(site: Site, client: Machine) -> None:
+    """The same run corrects a file that has been edited by hand."""
     entry, server = f"pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
     assert "APPEND" in server.read(f"{STATE}/files/{entry}") and "LOCALBOOT" in server.read(
         f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}"
@@ -326,24 +324,24 @@ def test_a_machine_that_has_joined_boots_its_disk_and_keys_go(site: Site, client
     site.done("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-0", "master-0"]}}))
     assert "LOCALBOOT" in server.read(f"{STATE}/files/{entry}")
     assert server.sh(f"find {STATE}/ignition -name '*.ign'") == ""
-    assert fetched(client, f"http://{server.address}:{PORT}/ignition/ocp/bootstrap.ign")[0] == "404"
+    assert download(client, f"http://{server.address}:{PORT}/ignition/ocp/bootstrap.ign")[0] == "404"
     server.sh("nginx -t -q -c " + f"{CONFIG}/nginx.conf")
 
 
-def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_silent_and_told_to_be_new(
+def test_a_former_node_is_not_installed_again_while_its_cluster_is_unreachable_and_declared_as_new(
     site: Site,
 ) -> None:
-    """But where somebody names it, and then once."""
+    """Unless the variable for another installation names it, and then once."""
     entry, server = f"{STATE}/files/pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
-    told = (
+    message = (
         "not installed although hwaccel_install is set, as they have been nodes before: bootstrap-0, master-0, worker-0"
     )
     assert site.clusters["ocp"]["hwaccel_new_cluster"]
     before = site.state()
     for arguments in (("--check",), ("-e", "dns_pxe_entry=preflight"), ()):
         run = site.done(*arguments)
-        assert (run.changed(), site.state()) == (0, before), "all are kept since the run before"
-        assert told in run.stdout
+        assert (run.changed(), site.state()) == (0, before), "the previous run has changed everything"
+        assert message in run.stdout
         assert "LOCALBOOT" in server.read(entry)
     again = {"dns_pxe_install_again": ["worker-0"]}
     assert f"write {STATE}/joined.json" in site.done("--check", **again).stdout
@@ -358,24 +356,24 @@ def test_a_machine_that_has_been_a_node_keeps_its_disk_while_its_cluster_is_sile
         assert "LOCALBOOT" in server.read(entry)
     server.sh(f"rm {STATE}/joined.json")
     site.done()
-    assert "APPEND" in server.read(entry), "the control: without what the server remembers it would be installed"
+    assert "APPEND" in server.read(entry), "without the record on the server, the machine is installed"
 
 
-def test_an_api_that_its_load_balancer_does_not_reach_counts_once_the_cluster_has_a_node(site: Site) -> None:
+def test_an_unreachable_api_fails_the_run_once_the_cluster_has_a_node(site: Site) -> None:
     site.server.sh("systemctl stop balancer")
-    told = f"api.{DOMAIN} cannot be reached at {BALANCER}:6443, its load balancer: "
+    message = f"api.{DOMAIN} cannot be reached at {BALANCER}:6443, its load balancer: "
     try:
-        assert told in (run := site.done()).stdout and "it counts once the cluster has a node" in run.stdout
-        assert told in site.refused("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-1"]}}))
+        assert message in (run := site.done()).stdout and "it counts once the cluster has a node" in run.stdout
+        assert message in site.refused("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-1"]}}))
     finally:
         site.server.sh("systemd-run --quiet --unit=balancer python3 -m http.server 6443")
 
 
-def test_a_run_that_is_cut_off_before_the_reload_is_finished_by_the_next(site: Site, client: Machine) -> None:
+def test_the_next_run_completes_one_that_was_interrupted_before_the_reload(site: Site, client: Machine) -> None:
     server = site.server
     pid = server.sh("systemctl show dnsmasq -p MainPID")
     late = [*site.variables["dns_pxe_extra_hosts"], {"address": "10.99.0.8", "names": [NAME]}]
-    # The connection ends as soon as the file is there.
+    # The connection ends as soon as the file is written.
     cut = f"until grep -q {NAME} {CONFIG}/extra-hosts; do sleep 0.02; done; systemctl stop ssh; systemctl kill --signal=KILL ssh"
     watch = threading.Thread(target=server.sh, args=(cut,), kwargs={"check": False})
     watch.start()
@@ -383,15 +381,15 @@ def test_a_run_that_is_cut_off_before_the_reload_is_finished_by_the_next(site: S
     watch.join()
     server.sh("systemctl start ssh")
     assert run.recap["boot"]["unreachable"] == 1, run.stdout[-3000:]
-    assert asked(client, server.address, NAME)[0] == "REFUSED", "dnsmasq has not read it"
+    assert dig(client, server.address, NAME)[0] == "REFUSED", "dnsmasq has not loaded the file"
     site.variables["dns_pxe_extra_hosts"] = late
     again = site.done()
     assert "dnsmasq is reloaded" in again.stdout
-    assert asked(client, server.address, NAME) == ("NOERROR", ["10.99.0.8"])
+    assert dig(client, server.address, NAME) == ("NOERROR", ["10.99.0.8"])
     assert server.sh("systemctl show dnsmasq -p MainPID") == pid
 
 
-def test_a_configuration_that_its_checker_refuses_changes_nothing(site: Site) -> None:
+def test_an_invalid_configuration_changes_nothing(site: Site) -> None:
     before = site.state()
     why = site.refused(dns_pxe_dnsmasq_extra=["no-such-option=1"], dns_pxe_nginx_extra=["no_such_directive on;"])
     assert site.state() == before
@@ -403,7 +401,7 @@ def test_a_configuration_that_its_checker_refuses_changes_nothing(site: Site) ->
     assert "nginx does not accept its new configuration" in why and 'unknown directive "no_such_directive"' in why
 
 
-def test_a_download_that_breaks_off_goes_on_from_there(site: Site) -> None:
+def test_an_interrupted_download_is_continued(site: Site) -> None:
     mirror = Mirror([700_000], address=GATEWAY)
     thread = threading.Thread(target=mirror.serve_forever)
     thread.start()
@@ -470,14 +468,14 @@ def test_a_full_disk_changes_nothing(site: Site) -> None:
     assert site.state() == before
 
 
-def test_faults_of_the_server_and_of_the_segment_are_told_at_once(
+def test_problems_of_the_server_and_of_the_segment_are_reported_at_once(
     site: Site, rig: BootRig, tmp_path: pathlib.Path
 ) -> None:
     before = site.state()
     other = rig.host("other")
-    offering(other, tmp_path)
+    start_other_dhcp_server(other, tmp_path)
     site.server.sh("systemd-run --quiet --unit=squatter python3 -m http.server 9999")
-    site.server.wait("the port is taken", lambda: ":9999" in site.server.sh("ss -ltn"))
+    site.server.wait("the port is in use", lambda: ":9999" in site.server.sh("ss -ltn"))
     pool = {"network": "10.99.0.0/24", "pool": ["10.99.0.150", "10.99.0.160"]}
     why = site.refused(dns_pxe_skipped_checks=[], dns_pxe_http_port=9999, dns_pxe_networks=[pool])
     site.server.sh("systemctl stop squatter")
@@ -489,7 +487,7 @@ def test_faults_of_the_server_and_of_the_segment_are_told_at_once(
 
 
 @pytest.mark.slow
-def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> None:
+def test_two_hundred_machines_behind_a_relay_need_little_more_time(site: Site) -> None:
     few = time.monotonic()
     site.done()
     few = time.monotonic() - few
@@ -516,7 +514,7 @@ def test_two_hundred_machines_behind_a_relay_take_little_longer(site: Site) -> N
     assert again < 3 * few
 
 
-def test_teardown_puts_the_server_back(site: Site, predicted: tuple[Run, str, str]) -> None:
+def test_teardown_restores_the_server(site: Site, predicted: tuple[Run, str, str]) -> None:
     site.done("-e", "dns_pxe_entry=teardown")
     left = site.server.sh(
         f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False
@@ -529,5 +527,5 @@ def test_teardown_puts_the_server_back(site: Site, predicted: tuple[Run, str, st
         == ""
     )
     assert site.server.sh("systemctl is-enabled nginx || :", check=False).strip() != "enabled", (
-        "its unit stays with a package that its own has brought"
+        "the package with its unit, a dependency of nginx, remains"
     )

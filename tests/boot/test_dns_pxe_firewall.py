@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Boot servers with a firewall of their own: machines get in by what the role opens, others by nothing."""
+"""Boot servers with a firewall: the role opens the ports that machines need, and no others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import (
     Site,
     address,
     mac,
-    offering,
+    start_other_dhcp_server,
 )
 from ansible_collections.hwaccel.gpu.tests.boot.test_load_balancer_firewall import FIREWALLS
 
-#: Prints the names that it was answered.
-ASK = """
+#: Prints the addresses in the response.
+RESOLVE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import self_test
@@ -38,42 +38,44 @@ FILES = pathlib.Path(__file__).parents[2] / "roles" / "dns_pxe" / "files"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(FIREWALLS))
-def test_machines_get_in_where_a_firewall_runs_and_teardown_closes_it_again(
+def test_machines_have_access_through_a_firewall_and_teardown_restores_it(
     name: str, rig: BootRig, tmp_path: pathlib.Path
 ) -> None:
-    start, tell = FIREWALLS[name]
+    start, show = FIREWALLS[name]
     machine = rig.machine(f"boot-{name}")
     machine.sh(
         f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300
     )
-    before = machine.sh(tell)
+    before = machine.sh(show)
     site = Site.of(rig, machine, tmp_path)
     other = rig.host(f"other-{name}")
-    offering(other, tmp_path)
+    start_other_dhcp_server(other, tmp_path)
     assert f"another DHCP server answers on eth0: {other.address}" in site.refused(), "the firewall does not hide it"
     other.stop()
     predicted = site.done("--check")
-    assert (machine.sh(tell), "access | " in predicted.stdout or name in predicted.stdout) == (before, True)
+    assert (machine.sh(show), "access | " in predicted.stdout or name in predicted.stdout) == (before, True)
     site.done()
     assert site.done().changed() == 0
     client = rig.host(f"client-{name}")
     card = Client.of(rig.host(f"card-{name}"), tmp_path)
-    assert card.asks(mac(151), 0)["ip"] == address(151)
+    assert card.dhcp(mac(151), 0)["ip"] == address(151)
 
-    def fetched(url: str) -> int:
+    def download(url: str) -> int:
         return client.run("curl", "--silent", "--max-time", "5", "--output", "/dev/null", url, check=False).returncode
 
-    def named() -> list[str]:
-        return list(json.loads(client.run("python3", "-c", ASK, str(FILES), machine.address, f"api.{DOMAIN}").stdout))
+    def resolved() -> list[str]:
+        return list(
+            json.loads(client.run("python3", "-c", RESOLVE, str(FILES), machine.address, f"api.{DOMAIN}").stdout)
+        )
 
     urls = [f"http://{machine.address}:{PORT}/images/os/kernel", f"tftp://{machine.address}/images/os/kernel"]
-    assert (named(), [fetched(url) for url in urls]) == ([BALANCER], [0, 0])
-    # The control: a firewall that drops is there, and opened for what is served alone.
+    assert (resolved(), [download(url) for url in urls]) == ([BALANCER], [0, 0])
+    # To verify that the firewall is effective, another service uses a port that the role does not open now.
     site.done(dns_pxe_pxe=False)
     machine.sh(f"systemd-run --quiet --unit=other python3 -m http.server {PORT}")
-    machine.wait("something else is there", lambda: f":{PORT}" in machine.sh("ss -ltn"))
-    assert (named(), fetched(urls[0]) != 0) == ([BALANCER], True)
+    machine.wait("another service listens", lambda: f":{PORT}" in machine.sh("ss -ltn"))
+    assert (resolved(), download(urls[0]) != 0) == ([BALANCER], True)
     machine.sh("systemctl stop other")
     site.done("-e", "dns_pxe_entry=teardown")
-    assert machine.sh(tell) == before
+    assert machine.sh(show) == before
     rig.remove(machine)

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ignition on machines that boot by what dns_pxe serves: by the cluster's name it finds the load balancer of the role load_balancer, and behind that, over TLS,
-what a cluster has its machines' configs from.
+"""Ignition on machines that boot from dns_pxe: it resolves the name of the cluster to the load balancer of the role load_balancer, and reads the config of the
+machine through it, over TLS, from the cluster's server of machine configs.
 
-Two machines start at once, each from the network with a disk of its own. The ignition file of one names the authority that has signed the certificate of that
-place, the other's names that of another cluster.
+Two machines start at once, each from the network and with its own disk. The ignition file of one contains the authority that has signed the certificate of
+this server, that of the other contains the authority of another cluster.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def config(role: str) -> dict[str, t.Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """As much of one as machines start by: a boot server, a load balancer, and a bootstrap machine with their configs."""
+    """The parts of a cluster that starting machines need: a boot server, a load balancer, and a bootstrap machine with the configs."""
 
     site: Site
     balancer: Machine
@@ -67,9 +67,9 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Started:
-    """A machine that has: what it said, and its disk."""
+    """A machine that has started: its console output, and its disk."""
 
-    said: str
+    console: str
     disk: Disk
 
 
@@ -77,26 +77,26 @@ class Started:
 def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("ignition")
     authorities = {}
-    for whose in ("own", "other"):
-        ensure_pki(folder / whose)
-        authorities[whose] = Authority(folder / whose)
+    for owner in ("own", "other"):
+        ensure_pki(folder / owner)
+        authorities[owner] = Authority(folder / owner)
     site = Site.of(rig, rig.machine("boot"), folder)
     igniting(folder / "installer", computers.machine).put_in(site)
     for profile in site.variables["dns_pxe_profiles"]:
         profile["arguments"] += ARGUMENTS
-    for role, whose in (("worker", "own"), ("master", "other")):
-        points = pointer(f"https://{NAME}:{CONFIG_PORT}/config/{role}", authorities[whose].certificate)
-        (folder / f"{role}.ign").write_text(json.dumps(points), encoding="ascii")
+    for role, owner in (("worker", "own"), ("master", "other")):
+        file = pointer(f"https://{NAME}:{CONFIG_PORT}/config/{role}", authorities[owner].certificate)
+        (folder / f"{role}.ign").write_text(json.dumps(file), encoding="ascii")
     site.groups["workers"]["worker-0"]["hwaccel_firmware"] = "bios"
     balancer, bootstrap = rig.machine("balancer"), rig.host("configs")
     site.groups["load_balancers"] = {balancer.name: {}}
     site.groups["bootstrap"]["bootstrap-0"]["hwaccel_address"] = bootstrap.address
     site.clusters["ocp"] |= {"hwaccel_distribution": "openshift", "hwaccel_load_balancer_address": balancer.address}
     identity = authorities["own"].issue("machine-config-server", names=(NAME,))
-    made = MachineConfigs.of(
+    configs = MachineConfigs.of(
         bootstrap, folder / "configs", identity, {role: config(role) for role in ("worker", "master")}
     )
-    yield Cluster(site, balancer, made)
+    yield Cluster(site, balancer, configs)
     bootstrap.stop_programs()
     for machine in (balancer, site.server):
         rig.remove(machine)
@@ -104,45 +104,45 @@ def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def started(cluster: Cluster, computers: Computers) -> dict[str, Started]:
-    """By role."""
+    """Machines by role."""
     with concurrent.futures.ThreadPoolExecutor(2) as at_once:
         for run in (at_once.submit(cluster.balance), at_once.submit(cluster.site.play)):
             assert run.result().rc == 0, run.result().stdout[-8000:]
         disks = {role: Disk.of(computers.machine, role) for role in ("worker", "master")}
-        # Ignition does not give up where it trusts nobody.
+        # Without a trusted certificate, Ignition retries forever.
         untrusted = f"GET https://{NAME}:{CONFIG_PORT}/config/master: attempt #4"
         ends = {
-            "worker": at_once.submit(computers.boots, mac(152), second_disk=disks["worker"].path),
-            "master": at_once.submit(computers.boots, mac(151), second_disk=disks["master"].path, until=untrusted),
+            "worker": at_once.submit(computers.boot, mac(152), second_disk=disks["worker"].path),
+            "master": at_once.submit(computers.boot, mac(151), second_disk=disks["master"].path, until=untrusted),
         }
         return {role: Started(end.result(), disks[role]) for role, end in ends.items()}
 
 
-def test_what_the_cluster_has_for_a_role_is_on_the_disk_of_a_machine_of_that_role(
+def test_the_config_of_a_role_is_on_the_disk_of_a_machine_with_that_role(
     cluster: Cluster, started: dict[str, Started]
 ) -> None:
-    said, disk = started["worker"].said, started["worker"].disk
-    assert PASSED in said, said[-5000:]
-    assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in said, (
-        "its config was in the ignition file that is served"
+    console, disk = started["worker"].console, started["worker"].disk
+    assert PASSED in console, console[-5000:]
+    assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in console, (
+        "it reads the served ignition file first"
     )
     assert (disk.read(FILE), disk.mode(FILE)) == ("worker", "0640")
     assert "ExecStart=/bin/echo worker\n" in disk.read(f"{UNITS}/{UNIT}")
     assert disk.read("/etc/systemd/system-preset/20-ignition.preset") == f"enable {UNIT}\n"
-    asked = cluster.configs.asked()
-    assert {one["peer"] for one in asked} == {cluster.balancer.address}, "it has come through the load balancer"
-    assert [one for one in asked if not one["agent"].startswith("Ignition/")] == []
+    requests = cluster.configs.requests()
+    assert {one["peer"] for one in requests} == {cluster.balancer.address}, (
+        "the requests come through the load balancer"
+    )
+    assert [one for one in requests if not one["agent"].startswith("Ignition/")] == []
     assert [
-        one for one in asked if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")
+        one for one in requests if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")
     ] == []
 
 
-def test_a_machine_that_is_told_of_another_authority_gets_no_config(
-    cluster: Cluster, started: dict[str, Started]
-) -> None:
-    said, disk = started["master"].said, started["master"].disk
-    assert "certificate signed by unknown authority" in said, said[-5000:]
-    assert PASSED not in said
+def test_a_machine_with_another_authority_gets_no_config(cluster: Cluster, started: dict[str, Started]) -> None:
+    console, disk = started["master"].console, started["master"].disk
+    assert "certificate signed by unknown authority" in console, console[-5000:]
+    assert PASSED not in console
     assert (disk.read(FILE), disk.read(f"{UNITS}/{UNIT}")) == ("", "")
     assert "SELINUXTYPE" in disk.read("/etc/selinux/config"), "the disk can be read"
-    assert {one["path"] for one in cluster.configs.asked()} == {"/config/worker"}
+    assert {one["path"] for one in cluster.configs.requests()} == {"/config/worker"}

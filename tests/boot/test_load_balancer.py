@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role load_balancer on a machine with Debian's HAProxy: what it brings, what it keeps its hands off, and the way back."""
+"""The role load_balancer on a machine with Debian's HAProxy: what it deploys, what it does not change, and what it refuses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Bal
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"
 CONFIG = f"{FOLDER}/haproxy/50-services.cfg"
-BROKEN = "frontend mine\n    bnd *:7000\n"
-UNDERSTOOD_BY_NOBODY = "line: bnd *:7000): unknown keyword 'bnd' in 'frontend' section"
+INVALID = "frontend mine\n    bnd *:7000\n"
+UNKNOWN_KEYWORD = "line: bnd *:7000): unknown keyword 'bnd' in 'frontend' section"
 
 
 @dataclasses.dataclass(frozen=True)
 class Configured:
+    """State before all runs, after one in check mode, and after a refused one; and the numbers of predicted and of real changes."""
+
     before: str
     checked: str
     refused: str
@@ -43,38 +45,38 @@ def configured(balanced: Balanced) -> Configured:
     before = state(balanced)
     predicted = balanced.done("--check", "--diff").changed("lb")
     checked = state(balanced)
-    refused = balanced.refused(load_balancer_extra=BROKEN)
+    refused = balanced.refused(load_balancer_extra=INVALID)
     return Configured(before, checked, refused, state(balanced), predicted, balanced.done().changed("lb"))
 
 
-def test_check_mode_foresees_changes_and_makes_none(configured: Configured) -> None:
+def test_check_mode_predicts_changes_and_makes_none(configured: Configured) -> None:
     assert configured.predicted > 0
     assert configured.checked == configured.before
 
 
-def test_the_run_that_installs_haproxy_asks_it_before_it_writes_anything_that_it_reads(configured: Configured) -> None:
-    assert UNDERSTOOD_BY_NOBODY in configured.refused
+def test_the_run_that_installs_haproxy_validates_with_it_before_it_writes_its_files(configured: Configured) -> None:
+    assert UNKNOWN_KEYWORD in configured.refused
     assert "/etc/hwaccel-gpu/" not in configured.after_refusal
 
 
-def test_every_member_is_asked_whether_it_serves(balanced: Balanced, configured: Configured) -> None:
+def test_the_health_of_every_member_is_checked(balanced: Balanced, configured: Configured) -> None:
     everywhere = {name: "UP" for name in MEMBERS if not name.startswith("worker")}
-    balanced.machine.wait("members are up", lambda: balanced.servers("ocp-api") == everywhere)
+    balanced.machine.wait("all members are UP", lambda: balanced.servers("ocp-api") == everywhere)
     assert balanced.servers("ocp-machine-config") == everywhere
     assert balanced.servers("ocp-ingress-https") == {"worker-0": "UP", "worker-1": "UP"}
 
 
-def test_a_service_for_the_machine_network_answers_nobody_else(balanced: Balanced, configured: Configured) -> None:
-    def asked(client: str, port: int) -> subprocess.CompletedProcess[str]:
+def test_a_service_for_the_machine_network_refuses_other_clients(balanced: Balanced, configured: Configured) -> None:
+    def request(client: str, port: int) -> subprocess.CompletedProcess[str]:
         url = f"https://{balanced.machine.address}:{port}/"
         return balanced.hosts[client].run("curl", "--silent", "--insecure", "--max-time", "10", url, check=False)
 
-    assert asked("master-0", 22623).stdout.strip() in MEMBERS
-    assert asked("worker-1", 6443).stdout.strip() in MEMBERS
-    assert asked("worker-1", 22623).returncode != 0
+    assert request("master-0", 22623).stdout.strip() in MEMBERS
+    assert request("worker-1", 6443).stdout.strip() in MEMBERS
+    assert request("worker-1", 22623).returncode != 0
 
 
-def test_statistics_and_metrics_are_for_the_machine_itself(balanced: Balanced, configured: Configured) -> None:
+def test_statistics_and_metrics_are_available_on_the_machine_only(balanced: Balanced, configured: Configured) -> None:
     script = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8404/metrics').read().decode())"
     assert (
         'haproxy_server_status{proxy="ocp-api",server="master-0",state="UP"} 1'
@@ -86,7 +88,7 @@ def test_statistics_and_metrics_are_for_the_machine_itself(balanced: Balanced, c
     assert "curl: (7)" in refused.stderr
 
 
-def test_what_was_there_is_recorded_for_root_alone_in_a_folder_that_other_roles_can_share(
+def test_the_record_is_readable_by_root_only_in_a_folder_that_other_roles_can_share(
     balanced: Balanced, configured: Configured
 ) -> None:
     folders = "/var/lib/hwaccel-gpu /var/lib/hwaccel-gpu/load_balancer"
@@ -104,15 +106,15 @@ def unchanged(balanced: Balanced) -> tuple[str, str]:
     return state(balanced), balanced.worker()
 
 
-def test_what_haproxy_does_not_accept_is_told_in_its_words_and_changes_nothing(
+def test_an_invalid_configuration_is_reported_with_the_message_of_haproxy_and_changes_nothing(
     balanced: Balanced, configured: Configured
 ) -> None:
     before = unchanged(balanced)
-    assert UNDERSTOOD_BY_NOBODY in balanced.refused(load_balancer_extra=BROKEN)
+    assert UNKNOWN_KEYWORD in balanced.refused(load_balancer_extra=INVALID)
     assert unchanged(balanced) == before
 
 
-def test_haproxy_takes_every_option_and_passwords_are_shown_nowhere(balanced: Balanced, configured: Configured) -> None:
+def test_haproxy_accepts_every_option_and_no_password_is_shown(balanced: Balanced, configured: Configured) -> None:
     members = [{"name": "four", "address": "10.99.0.12"}, {"name": "six", "address": "fd00::12", "port": 81}]
     services = [
         {
@@ -154,9 +156,7 @@ def test_haproxy_takes_every_option_and_passwords_are_shown_nowhere(balanced: Ba
     assert unchanged(balanced) == before
 
 
-def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
-    balanced: Balanced, configured: Configured
-) -> None:
+def test_all_problems_are_reported_at_once_and_change_nothing(balanced: Balanced, configured: Configured) -> None:
     services = [
         {"name": "login", "port": 22, "members": [{"name": "m", "address": "10.99.0.12"}]},
         {"name": "twice", "port": 6443, "members": [{"name": "m", "address": "10.99.0.12"}]},
@@ -167,7 +167,7 @@ def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
     assert "'master-0' is not an IP address" in balanced.refused(load_balancer_services=unreached)
     balanced.machine.write(f"{FOLDER}/haproxy/99-mine.cfg", "bogus\n")
     try:
-        told = balanced.refused(
+        message = balanced.refused(
             load_balancer_services=services, load_balancer_maxconn=2000000, load_balancer_stats_address="0.0.0.0"
         )
     finally:
@@ -180,11 +180,11 @@ def test_everything_that_is_wrong_is_told_at_once_and_changes_nothing(
         "statistics at 0.0.0.0 would be readable without authentication",
         "99-mine.cfg): HAProxy would read it",
     ):
-        assert fault in told
+        assert fault in message
     assert unchanged(balanced) == before
 
 
-def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_meanwhile(
+def test_an_invalid_file_is_corrected_and_the_service_keeps_running_meanwhile(
     balanced: Balanced, configured: Configured
 ) -> None:
     worker, right = balanced.worker(), balanced.machine.read(CONFIG)
@@ -196,7 +196,7 @@ def test_a_file_that_somebody_has_broken_is_put_right_and_the_service_goes_on_me
     assert balanced.worker() != worker
 
 
-def test_a_full_disk_is_told_before_anything_is_written(balanced: Balanced, configured: Configured) -> None:
+def test_a_full_disk_is_reported_before_anything_is_written(balanced: Balanced, configured: Configured) -> None:
     machine = balanced.machine
     before = unchanged(balanced)
     machine.sh(
@@ -210,7 +210,7 @@ def test_a_full_disk_is_told_before_anything_is_written(balanced: Balanced, conf
         machine.sh(f"umount {FOLDER}; rm -r /tmp/kept")
 
 
-def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_reloads(
+def test_the_next_run_reloads_after_one_that_was_killed_before_the_reload(
     balanced: Balanced, configured: Configured
 ) -> None:
     worker = balanced.worker()
@@ -218,30 +218,32 @@ def test_after_a_run_that_was_killed_between_writing_and_reload_the_next_one_rel
     assert balanced.worker() == worker
     run = balanced.done(load_balancer_maxconn=400)
     assert "haproxy is reloaded: its configuration differs from the loaded one" in run.stdout
-    assert "Maxconn: 400\n" in balanced.told("show info")
+    assert "Maxconn: 400\n" in balanced.runtime_api("show info")
 
 
-def test_after_a_run_that_was_killed_before_systemd_read_its_units_the_next_one_has_them_read(
+def test_the_next_run_loads_units_after_one_that_was_killed_before_systemd_did(
     balanced: Balanced, configured: Configured
 ) -> None:
     kept = "/tmp/kept.conf"
     balanced.machine.sh(f"mv {DROP_IN} {kept}; systemctl daemon-reload; systemctl restart haproxy; mv {kept} {DROP_IN}")
-    assert MARK not in balanced.told("show info")
+    assert MARK not in balanced.runtime_api("show info")
     assert "haproxy is restarted: it runs with another configuration file" in balanced.done().stdout
-    assert MARK in balanced.told("show info")
+    assert MARK in balanced.runtime_api("show info")
 
 
 @pytest.mark.slow
-def test_eight_times_the_machines_take_not_eight_times_as_long(balanced: Balanced, configured: Configured) -> None:
+def test_eight_times_as_many_machines_need_less_than_eight_times_as_long(
+    balanced: Balanced, configured: Configured
+) -> None:
     seconds = {}
     for count in (50, 400):
         groups = balanced.groups()
         groups["workers"] = {
             f"node-{number}": {"ansible_host": f"10.98.{number // 200}.{number % 200 + 1}"} for number in range(count)
         }
-        began = time.monotonic()
+        start = time.monotonic()
         run = balanced.rig.play("load_balancer", groups, "--check", clusters=balanced.clusters)
-        seconds[count] = time.monotonic() - began
+        seconds[count] = time.monotonic() - start
         assert run.rc == 0, run.stdout
     print(f"seconds by workers: {seconds}")
     assert seconds[400] < 3 * seconds[50]

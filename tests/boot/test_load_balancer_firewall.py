@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Load balancers with a firewall of their own: clients get in by what the role opens, and by nothing else."""
+"""Load balancers with a firewall: the role opens the ports of its services for their clients, and no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import Balanced
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 
-#: A firewall that lets in ssh alone, and how it tells what else it lets in.
+#: Commands that start a firewall which allows ssh only, and that show its rules.
 FIREWALLS = {
     "firewalld": ("systemctl enable --now firewalld", "firewall-cmd --permanent --list-all"),
     "ufw": ("ufw allow 22/tcp && ufw --force enable", "ufw status"),
@@ -21,8 +21,8 @@ FIREWALLS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(FIREWALLS))
-def test_clients_get_in_where_a_service_is_for_them(rig: BootRig, balanced: Balanced, name: str) -> None:
-    start, tell = FIREWALLS[name]
+def test_clients_have_access_to_their_services_only(rig: BootRig, balanced: Balanced, name: str) -> None:
+    start, show = FIREWALLS[name]
     machine, hosts = rig.machine(f"lb-{name}"), balanced.hosts
     machine.sh(
         f"apt-get -qq update && apt-get -qq install --yes --no-install-recommends {name} && {start}", seconds=300
@@ -39,22 +39,23 @@ def test_clients_get_in_where_a_service_is_for_them(rig: BootRig, balanced: Bala
         },
     ]
     group = {"load_balancers": {machine.name: {"load_balancer_services": services}}}
-    before = machine.sh(tell)
+    before = machine.sh(show)
     run = rig.play("load_balancer", group)
     assert run.rc == 0, run.stdout
     assert rig.play("load_balancer", group).changed() == 0
 
-    def asked(client: str, port: int) -> int:
+    def request(client: str, port: int) -> int:
+        """The exit status of curl."""
         return (
             hosts[client]
             .run("curl", "--silent", "--max-time", "3", f"http://{machine.address}:{port}/", check=False)
             .returncode
         )
 
-    assert [asked("master-1", 8081), asked("worker-1", 8081), asked("master-1", 8082)] == [0, 0, 0]
-    assert asked("worker-1", 8082) != 0
+    assert [request("master-1", 8081), request("worker-1", 8081), request("master-1", 8082)] == [0, 0, 0]
+    assert request("worker-1", 8082) != 0
     services.pop()
     assert rig.play("load_balancer", group).changed() > 0
-    assert "8082" not in machine.sh(tell)
+    assert "8082" not in machine.sh(show)
     assert rig.play("load_balancer", {"load_balancers": {machine.name: {"load_balancer_entry": "teardown"}}}).rc == 0
-    assert machine.sh(tell) == before
+    assert machine.sh(show) == before

@@ -1,16 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Teardown of a load balancer: comes last, as it ends what the others look at."""
+"""Teardown of a load balancer: the last test, because the others need the service."""
 
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import Balanced
 
-FOREIGN = "frontend theirs\n    bind *:7443\n    mode tcp\n    timeout client 1m\n"
+EXISTING = "frontend theirs\n    bind *:7443\n    mode tcp\n    timeout client 1m\n"
 
 
-def test_the_service_is_pointed_back_to_its_own_file_and_what_was_installed_goes(balanced: Balanced) -> None:
+def test_the_service_uses_its_own_file_again_and_installed_packages_are_removed(balanced: Balanced) -> None:
     machine = balanced.machine
     balanced.done()
     before = machine.read("/etc/haproxy/haproxy.cfg")
@@ -27,18 +27,18 @@ def test_the_service_is_pointed_back_to_its_own_file_and_what_was_installed_goes
     assert balanced.done(load_balancer_entry="teardown").changed() == 0
 
 
-def test_a_haproxy_of_somebody_else_is_taken_over_only_when_told_and_given_back_also_after_a_kill(
+def test_an_existing_haproxy_is_replaced_only_when_requested_and_restored_also_after_a_kill(
     balanced: Balanced,
 ) -> None:
     machine = balanced.machine
     machine.sh("apt-get -qq install --yes --no-install-recommends haproxy", seconds=300)
-    theirs = machine.read("/etc/haproxy/haproxy.cfg") + FOREIGN
+    theirs = machine.read("/etc/haproxy/haproxy.cfg") + EXISTING
     machine.write("/etc/haproxy/haproxy.cfg", theirs)
     machine.sh("systemctl restart haproxy")
     assert "HAProxy serves with an existing configuration" in balanced.refused()
     balanced.done(load_balancer_replace=True)
     assert machine.sh("ss -Hlnt 'sport = :7443'") == ""
-    # Between this and the restart of its service nothing on disk but the record tells of it.
+    # Between this and the restart of the service, only the record on disk shows what remains to be done.
     drop_in = "/etc/systemd/system/haproxy.service.d/hwaccel-gpu.conf"
     balanced.killed(
         lambda: machine.sh(f"test -e {drop_in} || echo gone").strip() == "gone", load_balancer_entry="teardown"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles ask of a RHEL 9, task by task with all arguments and files, in their order: tests/boot/redhat/*.yml. Nothing is run there."""
+"""Tasks that roles run on a RHEL 9, with all arguments and files, in their order: tests/boot/redhat/*.yml. Their results are simulated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.tests.boot.redhat.machine import ADDRESS, Asked, written
+from ansible_collections.hwaccel.gpu.tests.boot.redhat.machine import ADDRESS, Task, written
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
 
 HERE = pathlib.Path(__file__).parent
@@ -35,7 +35,7 @@ CLUSTER = {
     "hwaccel_new_cluster": True,
     **NETWORKS,
 }
-#: One on the metal, and one that is virtual.
+#: A virtual machine, and a physical one.
 MACHINES: dict[str, dict[str, dict[str, t.Any]]] = {
     "control_plane": {
         "master-0": {
@@ -57,31 +57,31 @@ MACHINES: dict[str, dict[str, dict[str, t.Any]]] = {
         }
     },
 }
-#: Arguments of a playbook.
+#: Additional arguments by playbook.
 LIMITS = {"machine_boot": ("--limit", "localhost,ocp,server,master-0")}
 
 
 @pytest.fixture
 def files(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Of the controller."""
+    """Files of the controller."""
     for name in ("kernel", "initramfs", "rootfs", "cluster.ign"):
         (tmp_path / name).write_text(name, encoding="ascii")
     return tmp_path
 
 
-def run(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path) -> tuple[Run, list[Asked]]:
-    """The run, and what it has asked of the machine, whose group and variables are given. It goes on from what was asked before."""
-    record = files / "asked"
+def run(role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path) -> tuple[Run, list[Task]]:
+    """A run of the role with a machine in this group, and its tasks on the machine, whose state results from all previous tasks."""
+    record = files / "tasks"
     before = len(record.read_text(encoding="utf-8").splitlines()) if record.exists() else 0
     groups = {group: {"server": {"ansible_host": ADDRESS, **variables}}, **copy.deepcopy(MACHINES)}
     environment = {
         "ANSIBLE_CALLBACK_PLUGINS": CALLBACKS,
         "ANSIBLE_CALLBACKS_ENABLED": "recorder,stand_in",
-        "HWACCEL_ASKED": str(record),
+        "HWACCEL_TASKS": str(record),
     }
     done = playbook(role, {"ocp": dict(CLUSTER)}, *LIMITS.get(role, ()), machines=groups, environment=environment)
     assert done.rc == 0, done.stdout[-6000:]
-    return done, [Asked(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()[before:]]
+    return done, [Task(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()[before:]]
 
 
 def boot_server(files: pathlib.Path) -> dict[str, t.Any]:
@@ -104,8 +104,8 @@ def boot_server(files: pathlib.Path) -> dict[str, t.Any]:
     }
 
 
-def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
-    """As it stands in a file of what is expected: files by their names, and texts that are written as texts."""
+def shown(task: Task, role: str, files: pathlib.Path) -> dict[str, t.Any]:
+    """A task in the format of the expected ones: with names of files, and with the texts of written files."""
     scripts = {
         path.read_text(encoding="utf-8").rstrip("\n"): f"<{path.name}>"
         for path in (ROLES / role).glob("files/*")
@@ -123,16 +123,16 @@ def shown(asked: Asked, role: str, files: pathlib.Path) -> dict[str, t.Any]:
             else value
         )
 
-    args = plain(asked.args)
+    args = plain(task.args)
     if args.get("cmd", "").startswith("look.py "):
         args["cmd"] = [*shlex.split(args["cmd"])[:1], json.loads(shlex.split(args["cmd"])[1])]
-    if "stdin" in args and (texts := written(asked)):
+    if "stdin" in args and (texts := written(task)):
         args["stdin"] = texts
-    return {"task": asked.name, "action": asked.action, "args": args}
+    return {"task": task.name, "action": task.action, "args": args}
 
 
 class Readable(yaml.SafeDumper):
-    """Texts of several lines as such."""
+    """Writes texts with several lines as block scalars."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
         return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if "\n" in data else None)
@@ -141,43 +141,43 @@ class Readable(yaml.SafeDumper):
 Readable.add_representer(str, Readable.represent_str)
 
 
-def expect(role: str, asked: list[Asked], files: pathlib.Path) -> None:
-    told = [shown(one, role, files) for one in asked]
-    made = files / f"{role}.yml"
-    made.write_text(yaml.dump(told, Dumper=Readable, sort_keys=False, width=160), encoding="utf-8")
+def expect(role: str, tasks: list[Task], files: pathlib.Path) -> None:
+    observed = [shown(task, role, files) for task in tasks]
+    target = files / f"{role}.yml"
+    target.write_text(yaml.dump(observed, Dumper=Readable, sort_keys=False, width=160), encoding="utf-8")
     expected = yaml.safe_load((HERE / "redhat" / f"{role}.yml").read_text(encoding="utf-8"))
-    assert told == expected, f"what it asks for now is in {made}"
+    assert observed == expected, f"the present tasks are in {target}"
 
 
-def unknown(asked: list[Asked]) -> list[str]:
-    """Arguments that modules do not have."""
-    names = sorted({one.action for one in asked})
+def unknown(tasks: list[Task]) -> list[str]:
+    """Arguments that the modules do not have."""
+    names = sorted({task.action for task in tasks})
     command = [sys.executable, "-m", "ansible", "doc", "--type", "module", "--json", *names]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
-    options = {name: told[name]["doc"]["options"] for name in names}
+    documents = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout)
+    options = {name: documents[name]["doc"]["options"] for name in names}
     known = {
         name: {*options[name], *(alias for one in options[name].values() for alias in one.get("aliases", ()))}
         for name in names
     }
-    return [f"{one.action}: {name}" for one in asked for name in one.args if name not in known[one.action]]
+    return [f"{task.action}: {name}" for task in tasks for name in task.args if name not in known[task.action]]
 
 
 @pytest.mark.parametrize(
     ("role", "group", "variables"),
     [
-        # Where keepalived is as well.
+        # With virtual addresses, the role also installs keepalived.
         ("load_balancer", "load_balancers", {"load_balancer_virtual_addresses": ["192.0.2.5/24"]}),
-        # A port that SELinux does not let nginx have by itself.
+        # By default, SELinux does not allow this port for nginx.
         ("dns_pxe", "boot_servers", {"dns_pxe_http_port": 8081}),
         ("machine_boot", "hypervisors", {}),
     ],
 )
-def test_what_a_role_asks_of_a_machine_in_its_order(
+def test_the_tasks_of_a_role_in_their_order(
     role: str, group: str, variables: dict[str, t.Any], files: pathlib.Path
 ) -> None:
     more = boot_server(files) if role == "dns_pxe" else {}
-    _done, asked = run(role, group, {**more, **variables}, files)
-    assert unknown(asked) == []
-    expect(role, asked, files)
-    again, _asked = run(role, group, {**more, **variables}, files)
+    _run, tasks = run(role, group, {**more, **variables}, files)
+    assert unknown(tasks) == []
+    expect(role, tasks, files)
+    again, _tasks = run(role, group, {**more, **variables}, files)
     assert again.changed() == 0, again.stdout

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real boots of computers with UEFI by what dns_pxe serves: by TFTP, with Secure Boot, by HTTP and by iPXE, to be installed and to boot their disks.
+"""Real boots of computers with UEFI from dns_pxe: by TFTP, with Secure Boot, by HTTP and with iPXE, for installation and from their disks.
 
-One boot server; the tests go on from each other's state, first with machines that are to be installed, then with those that are nodes.
+There is one boot server. The tests depend on the state that earlier ones leave: first machines are installed, then they are nodes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BY_HTTP = "Start HTTP Boot over IPv4"
 
 @pytest.fixture(scope="module")
 def site(booting: Site, installer: Installer, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """With a machine whose kernel nobody has signed, one of another architecture, and a GRUB for boots by HTTP."""
+    """The boot server with a machine whose kernel is not signed, a machine with another architecture, and a GRUB for boots by HTTP."""
     kernel = unsigned(installer.kernel, booting.folder / "unsigned")
     _add(
         booting,
@@ -70,7 +70,7 @@ def site(booting: Site, installer: Installer, tmp_path_factory: pytest.TempPathF
 def _add(
     site: Site, name: str, number: int, profile: dict[str, t.Any], files: dict[str, pathlib.Path], **variables: str
 ) -> None:
-    """A worker more, with a profile of its own."""
+    """Adds a worker with its own profile."""
     site.variables["dns_pxe_artifacts"] += [{"path": path, **artifact_of(file)} for path, file in files.items()]
     site.variables["dns_pxe_profiles"].append({**site.variables["dns_pxe_profiles"][2], **profile})
     site.groups["workers"][name] = {
@@ -82,7 +82,7 @@ def _add(
 
 
 def _http_loader(site: Site) -> str:
-    """As the documentation says."""
+    """Builds the boot loader as documented."""
     server = site.server
     server.write("/srv/http.cfg", f"net_bootp\nset root=(http,{server.address}:{PORT})\nconfigfile /grub/grub.cfg\n")
     server.sh(
@@ -98,8 +98,11 @@ def _arm64_loaders(site: Site) -> dict[str, str]:
     site.server.sh(
         f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb /srv/arm64; done"
     )
-    found = {"shimaa64.efi": "shim/shimaa64.efi.signed", "grubaa64.efi": "grub/arm64-efi-signed/grubnetaa64.efi.signed"}
-    return {name: f"/srv/arm64/usr/lib/{path}" for name, path in found.items()}
+    loaders = {
+        "shimaa64.efi": "shim/shimaa64.efi.signed",
+        "grubaa64.efi": "grub/arm64-efi-signed/grubnetaa64.efi.signed",
+    }
+    return {name: f"/srv/arm64/usr/lib/{path}" for name, path in loaders.items()}
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +117,9 @@ def nodes(installing: Site) -> Site:
     return installing
 
 
-def by_network(kind: Kind, *more: pytest.MarkDecorator) -> object:
+def by_network(kind: Kind, *marks: pytest.MarkDecorator) -> object:
     names = {UEFI: "uefi", SECURE_BOOT: "secure-boot", UEFI_BY_HTTP: "http"}
-    return pytest.param(kind, id=names[kind], marks=more)
+    return pytest.param(kind, id=names[kind], marks=marks)
 
 
 KINDS = [by_network(UEFI), by_network(SECURE_BOOT, pytest.mark.slow), by_network(UEFI_BY_HTTP, pytest.mark.slow)]
@@ -124,24 +127,22 @@ KINDS = [by_network(UEFI), by_network(SECURE_BOOT, pytest.mark.slow), by_network
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_machine_is_installed_with_its_own_ignition_file(kind: Kind, installing: Site, computers: Computers) -> None:
-    said = computers.boots(mac(WORKER), kind)
-    assert installed(installing, "worker-0", "worker", FIRMWARES[kind]) in said, said[-3000:]
-    assert DISK not in said
-    assert (BY_HTTP in said) == (kind is UEFI_BY_HTTP)
+    console = computers.boot(mac(WORKER), kind)
+    assert installed(installing, "worker-0", "worker", FIRMWARES[kind]) in console, console[-3000:]
+    assert DISK not in console
+    assert (BY_HTTP in console) == (kind is UEFI_BY_HTTP)
 
 
 @pytest.mark.slow
-def test_a_kernel_that_nobody_has_signed_is_refused_where_secure_boot_is_on(
-    installing: Site, computers: Computers
-) -> None:
-    said = computers.boots(mac(UNSIGNED), SECURE_BOOT, until="bad shim signature")
-    assert "bad shim signature" in said and INSTALLED not in said, said[-3000:]
-    said = computers.boots(mac(UNSIGNED), UEFI)
-    assert installed(installing, "worker-2", "worker", "uefi") in said, "the control: it is a kernel that boots"
+def test_an_unsigned_kernel_is_refused_with_secure_boot(installing: Site, computers: Computers) -> None:
+    console = computers.boot(mac(UNSIGNED), SECURE_BOOT, until="bad shim signature")
+    assert "bad shim signature" in console and INSTALLED not in console, console[-3000:]
+    console = computers.boot(mac(UNSIGNED), UEFI)
+    assert installed(installing, "worker-2", "worker", "uefi") in console, "without Secure Boot, the kernel boots"
 
 
 @pytest.mark.slow
-def test_machines_of_three_roles_boot_at_once_and_each_gets_its_own_ignition_file(
+def test_machines_with_three_roles_boot_at_once_and_each_gets_its_own_ignition_file(
     installing: Site, computers: Computers
 ) -> None:
     machines = (
@@ -150,53 +151,53 @@ def test_machines_of_three_roles_boot_at_once_and_each_gets_its_own_ignition_fil
         ("worker-0", "worker", WORKER, UEFI),
     )
     with concurrent.futures.ThreadPoolExecutor(len(machines)) as at_once:
-        ends = [at_once.submit(computers.boots, mac(number), kind) for _name, _role, number, kind in machines]
+        ends = [at_once.submit(computers.boot, mac(number), kind) for _name, _role, number, kind in machines]
     for (name, role, _number, kind), end in zip(machines, ends, strict=True):
         assert installed(installing, name, role, FIRMWARES[kind]) in end.result(), end.result()[-3000:]
 
 
 @pytest.mark.slow
-def test_a_machine_that_nobody_knows_boots_its_disk(installing: Site, computers: Computers) -> None:
-    said = computers.boots(UNKNOWN, UEFI)
-    assert "No valid offer received" in said, said[-3000:]
-    assert DISK in said and INSTALLED not in said, said[-3000:]
+def test_an_unknown_machine_boots_its_disk(installing: Site, computers: Computers) -> None:
+    console = computers.boot(UNKNOWN, UEFI)
+    assert "No valid offer received" in console, console[-3000:]
+    assert DISK in console and INSTALLED not in console, console[-3000:]
 
 
 @pytest.mark.slow
 def test_ten_boots_in_a_row(installing: Site, computers: Computers) -> None:
     for number, kind in zip(range(10), itertools.cycle(FIRMWARES), strict=False):
         name, role, last = ("master-0", "master", 151) if kind is BIOS else ("worker-0", "worker", WORKER)
-        said = computers.boots(mac(last), kind)
-        assert installed(installing, name, role, FIRMWARES[kind]) in said, f"boot {number} of ten: {said[-3000:]}"
+        console = computers.boot(mac(last), kind)
+        assert installed(installing, name, role, FIRMWARES[kind]) in console, f"boot {number} of ten: {console[-3000:]}"
 
 
 @pytest.mark.slow
 def test_a_machine_with_an_arm_processor_is_installed(installing: Site, computers: Computers) -> None:
-    said = computers.boots(mac(ARM), AARCH64, seconds=500)
-    assert installed(installing, "worker-3", "worker", "uefi") in said, said[-3000:]
+    console = computers.boot(mac(ARM), AARCH64, seconds=500)
+    assert installed(installing, "worker-3", "worker", "uefi") in console, console[-3000:]
 
 
 @pytest.mark.slow
 def test_a_node_with_an_arm_processor_boots_its_disk(nodes: Site, computers: Computers) -> None:
-    said = computers.boots(mac(ARM), AARCH64, seconds=500)
-    assert DISK in said and INSTALLED not in said, said[-3000:]
+    console = computers.boot(mac(ARM), AARCH64, seconds=500)
+    assert DISK in console and INSTALLED not in console, console[-3000:]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_node_that_reboots_by_network_boots_its_disk(kind: Kind, nodes: Site, computers: Computers) -> None:
-    said = computers.boots(mac(WORKER), kind)
-    assert DISK in said and INSTALLED not in said, said[-3000:]
-    assert (BY_HTTP in said) == (kind is UEFI_BY_HTTP)
+def test_a_node_that_reboots_from_the_network_boots_its_disk(kind: Kind, nodes: Site, computers: Computers) -> None:
+    console = computers.boot(mac(WORKER), kind)
+    assert DISK in console and INSTALLED not in console, console[-3000:]
+    assert (BY_HTTP in console) == (kind is UEFI_BY_HTTP)
 
 
 @pytest.mark.slow
 def test_ipxe_boots_disks_of_nodes_and_installs_others(nodes: Site, computers: Computers) -> None:
-    # No package has an iPXE of aarch64.
+    # No package contains an iPXE for aarch64.
     del nodes.groups["workers"]["worker-3"]
     nodes.done("-e", json.dumps({"dns_pxe_joined": NODES}), dns_pxe_ipxe="always")
-    said = computers.boots(mac(WORKER), UEFI)
-    assert "iPXE initialising devices" in said
-    assert DISK in said and INSTALLED not in said, said[-3000:]
-    said = computers.boots(mac(UNSIGNED), UEFI)
-    assert "iPXE initialising devices" in said
-    assert installed(nodes, "worker-2", "worker", "uefi") in said, said[-3000:]
+    console = computers.boot(mac(WORKER), UEFI)
+    assert "iPXE initialising devices" in console
+    assert DISK in console and INSTALLED not in console, console[-3000:]
+    console = computers.boot(mac(UNSIGNED), UEFI)
+    assert "iPXE initialising devices" in console
+    assert installed(nodes, "worker-2", "worker", "uefi") in console, console[-3000:]

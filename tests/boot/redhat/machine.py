@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A RHEL 9 as the roles see it: firewalld and SELinux enforcing, and what follows from everything that was asked of it. It runs nothing.
+"""A simulated RHEL 9 with firewalld and with SELinux in enforcing mode, whose state results from the tasks that have run on it. It executes nothing.
 
-What it says of packages, files and services is as much as roles/machine/files/look.py would have read there.
+Packages, files and services are simulated as far as roles/machine/files/look.py would read them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import typing as t
 ADDRESS = "192.0.2.2"
 OS_RELEASE = 'NAME="Red Hat Enterprise Linux"\nVERSION_ID="9.6"\nID="rhel"\nID_LIKE="fedora"\nPRETTY_NAME="Red Hat Enterprise Linux 9.6 (Plow)"\n'
 _CONFIG = "/etc/hwaccel-gpu/load_balancer/haproxy/50-services.cfg"
-#: Where packages lay what machines boot.
+#: Boot loaders in packages.
 _EFI = "/boot/efi/EFI/redhat"
 _LOADERS = ("/tftpboot/pxelinux.0", "/tftpboot/ldlinux.c32", f"{_EFI}/shimx64.efi", f"{_EFI}/grubx64.efi")
-#: As far as the role reads it.
+#: The parts that the role reads.
 _CAPABILITIES = """<domainCapabilities><domain>kvm</domain><os supported='yes'><enum name='firmware'><value>bios</value><value>efi</value></enum>
 <loader supported='yes'><value>/usr/share/edk2/ovmf/OVMF_CODE.secboot.fd</value><enum name='secure'><value>yes</value><value>no</value></enum></loader></os>
 <cpu><mode name='host-passthrough' supported='yes'/></cpu></domainCapabilities>"""
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
-    """A task: its name, its action with its collection, its arguments."""
+class Task:
+    """A task: its name, the full name of its action, and its arguments."""
 
     name: str
     action: str
@@ -42,40 +42,40 @@ class Asked:
         return self.action.rpartition(".")[2]
 
 
-def answer(asked: Asked, before: c.Sequence[Asked]) -> dict[str, t.Any]:
-    """A task's result. before: what was asked in this run and in those before it."""
+def result_of(task: Task, before: c.Sequence[Task]) -> dict[str, t.Any]:
+    """The result of a task. before: previous tasks of this run and of earlier ones."""
     machine = _Machine(before)
-    # What was asked in the same words is so already.
-    said = {"changed": asked not in before, "rc": 0, "stdout": "", "stderr": ""}
-    if asked.module == "ping":
+    # A repeated task with the same arguments changes nothing.
+    result = {"changed": task not in before, "rc": 0, "stdout": "", "stderr": ""}
+    if task.module == "ping":
         return {"changed": False, "ansible_facts": {"discovered_interpreter_python": "/usr/libexec/platform-python"}}
-    if asked.module == "stat":
-        checksum = machine.fetched.get(asked.args["path"])
+    if task.module == "stat":
+        checksum = machine.fetched.get(task.args["path"])
         return {"changed": False, "stat": {"exists": True, "checksum": checksum} if checksum else {"exists": False}}
-    if asked.module == "script" and asked.args["cmd"].startswith("look.py"):
-        request = json.loads(shlex.split(asked.args["cmd"])[1])
-        return said | {"stdout": json.dumps({"observed": machine.observed(request)})}
-    if asked.module == "command" and "hypervisor.sh" in asked.args.get("argv", []):
-        return said | {"stdout": machine.hypervisor()}
-    if asked.name.startswith("verify | Send the requests that machines will send"):
-        return said | {"stdout": json.dumps({"wrong": [], "notes": []})}
-    return said
+    if task.module == "script" and task.args["cmd"].startswith("look.py"):
+        request = json.loads(shlex.split(task.args["cmd"])[1])
+        return result | {"stdout": json.dumps({"observed": machine.observed(request)})}
+    if task.module == "command" and "hypervisor.sh" in task.args.get("argv", []):
+        return result | {"stdout": machine.hypervisor()}
+    if task.name.startswith("verify | Send the requests that machines will send"):
+        return result | {"stdout": json.dumps({"wrong": [], "notes": []})}
+    return result
 
 
-def written(asked: Asked) -> dict[str, str]:
-    """Texts by path of the files that a task writes."""
-    if asked.module == "copy" and "content" in asked.args:
-        return {asked.args["dest"]: asked.args["content"]}
-    if asked.module == "command" and asked.args.get("argv", [""])[0] == "sh" and "stdin" in asked.args:
-        rows = (line.split(" ", 1) for line in asked.args["stdin"].splitlines())
+def written(task: Task) -> dict[str, str]:
+    """Texts of the files that a task writes, by path."""
+    if task.module == "copy" and "content" in task.args:
+        return {task.args["dest"]: task.args["content"]}
+    if task.module == "command" and task.args.get("argv", [""])[0] == "sh" and "stdin" in task.args:
+        rows = (line.split(" ", 1) for line in task.args["stdin"].splitlines())
         return {path: base64.b64decode(text[1:]).decode() for text, path in rows}
     return {}
 
 
 class _Machine:
-    """Times are numbers of tasks: each takes a second."""
+    """The state after these tasks. Times are the numbers of tasks, as if each took a second."""
 
-    def __init__(self, before: c.Sequence[Asked]) -> None:
+    def __init__(self, before: c.Sequence[Task]) -> None:
         self._now = len(before)
         self._packages: set[str] = set()
         self._files: dict[str, tuple[str, int]] = {}
@@ -84,33 +84,33 @@ class _Machine:
         self.fetched: dict[str, str] = {}
         self._booleans: set[str] = set()
         self._copied: dict[str, str] = {}
-        #: By unit: since when it runs with what was on disk then.
+        #: Time by unit at which it has loaded its files.
         self._loaded: dict[str, int] = {}
-        #: Of the one virtual machine: its definition, and its state.
+        #: Definition and state of the only virtual machine.
         self._domain: tuple[str, str] = ("", "")
-        for at, asked in enumerate(before, 1):
-            self._files |= {path: (text, at) for path, text in written(asked).items() if "/staging/" not in path}
-            if asked.module == "copy":
-                self._modes[asked.args["dest"]] = asked.args["mode"]
-            elif asked.name.startswith("fetch | Download files"):
-                told = json.loads(asked.args["stdin"])
-                self.fetched[told["path"]] = told["checksum"]
-            if asked.module == "package":
-                self._packages |= set(asked.args["name"])
-            elif asked.module == "seboolean":
-                self._booleans.add(asked.args["name"])
-            elif asked.module == "systemd" and asked.args.get("state") in ("started", "restarted", "reloaded"):
-                self._loaded[asked.args["name"]] = at
-            elif asked.module == "copy" and "src" in asked.args:
-                self._copied[asked.args["dest"]] = asked.args["src"]
-            elif asked.module == "virt":
+        for at, task in enumerate(before, 1):
+            self._files |= {path: (text, at) for path, text in written(task).items() if "/staging/" not in path}
+            if task.module == "copy":
+                self._modes[task.args["dest"]] = task.args["mode"]
+            elif task.name.startswith("fetch | Download files"):
+                download = json.loads(task.args["stdin"])
+                self.fetched[download["path"]] = download["checksum"]
+            if task.module == "package":
+                self._packages |= set(task.args["name"])
+            elif task.module == "seboolean":
+                self._booleans.add(task.args["name"])
+            elif task.module == "systemd" and task.args.get("state") in ("started", "restarted", "reloaded"):
+                self._loaded[task.args["name"]] = at
+            elif task.module == "copy" and "src" in task.args:
+                self._copied[task.args["dest"]] = task.args["src"]
+            elif task.module == "virt":
                 self._domain = (
-                    asked.args.get("xml", self._domain[0]),
-                    asked.args.get("state", self._domain[1] or "shut off"),
+                    task.args.get("xml", self._domain[0]),
+                    task.args.get("state", self._domain[1] or "shut off"),
                 )
 
     def observed(self, request: dict[str, t.Any]) -> dict[str, t.Any]:
-        """What look.py prints."""
+        """The output of look.py."""
         config = self._files.get(_CONFIG, ("", 0))[0] if "haproxy" in self._loaded else ""
         description = next(
             (line.split(None, 1)[1] for line in config.splitlines() if line.strip().startswith("description ")), ""
@@ -166,7 +166,7 @@ class _Machine:
         }
 
     def _unit(self, name: str) -> dict[str, str]:
-        """Properties, as systemd prints them."""
+        """Properties of a unit, as systemd prints them."""
         at = self._loaded.get(name, 0)
         return {
             "LoadState": "loaded" if name in self._packages else "not-found",
@@ -178,7 +178,7 @@ class _Machine:
         }
 
     def hypervisor(self) -> str:
-        """What hypervisor.sh prints."""
+        """The output of hypervisor.sh."""
         definition, state = self._domain
         parts = {
             "lacking": "",

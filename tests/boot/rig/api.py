@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As much of an API server as a test needs: it answers reads, without TLS and without asking who it is."""
+"""A minimal API server for tests: it responds to reads, without TLS and without authentication."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Api(contextlib.AbstractContextManager[t.Any]):
     def __init__(self, host: str, answer: Answer) -> None:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                status, told = answer(self.path.partition("?")[0])
-                body = json.dumps(told).encode()
+                status, document = answer(self.path.partition("?")[0])
+                body = json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clusters behind load balancers of the rig: members that answer, clients that ask all the time, and an API server that knows how far bootstrap is."""
+"""Clusters behind load balancers of the rig: members that respond, clients with continuous requests, and an API server with the progress of bootstrap."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
 
 _PROGRAMS = pathlib.Path(__file__).parent / "programs"
 MEMBERS = ("bootstrap-0", "master-0", "master-1", "master-2", "worker-0", "worker-1")
-#: worker-1 is outside.
+#: worker-1 is outside of this network.
 MACHINE_NETWORK = "10.99.0.0/28"
-#: What OpenShift's members listen on; a load in plain HTTP goes to another port, as handshakes in Python would be most of it.
+#: Ports of OpenShift's members. The load uses plain HTTP on another port, because TLS handshakes in Python would dominate it.
 PORTS = ("6443=tls", "22623=tls", "443=tls", "80", "1936", "8080")
 LOAD_PORT = 8080
-#: For the load: a service like the API, with bootstrap among its members.
+#: Service for the load: like the API, with bootstrap among its members.
 LOAD = {
     "name": "load",
     "cluster": "ocp",
@@ -44,7 +44,7 @@ LOAD = {
 
 
 class Bootstrapping(Api):
-    """It says how far bootstrap is; status "" is that of a cluster which does not tell."""
+    """Serves the progress of bootstrap. status: with "", the cluster does not report it."""
 
     def __init__(self) -> None:
         self.status = "progressing"
@@ -62,13 +62,13 @@ class Bootstrapping(Api):
 
 
 def certificate(path: pathlib.Path) -> pathlib.Path:
-    """Key and certificate of any member, in one file."""
+    """Writes key and certificate of all members to one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "member")]), datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
     )
-    made = (
+    signed = (
         builder.not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .sign(key, hashes.SHA256())
@@ -76,18 +76,18 @@ def certificate(path: pathlib.Path) -> pathlib.Path:
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    path.write_bytes(text + made.public_bytes(serialization.Encoding.PEM))
+    path.write_bytes(text + signed.public_bytes(serialization.Encoding.PEM))
     return path
 
 
 def serve(host: Host, own: pathlib.Path) -> subprocess.Popen[str]:
-    """A member comes up, and is there once it says so. own: its certificate."""
+    """Starts a member, and waits until it listens. own: its certificate."""
     return host.serve(_PROGRAMS / "member.py", host.name, str(own), *PORTS)
 
 
 @dataclasses.dataclass
 class Balanced:
-    """One cluster, with bootstrap, three masters and two workers, behind a load balancer. variables: of load balancers."""
+    """A cluster with bootstrap, three masters and two workers, behind a load balancer. variables: of the load balancer."""
 
     rig: BootRig
     machine: Machine
@@ -127,17 +127,20 @@ class Balanced:
         return run
 
     def refused(self, *arguments: str, **variables: t.Any) -> str:
-        """Why."""
+        """The reason of a run that has to fail."""
         run = self.play(*arguments, **variables)
         assert run.rc == 2, run.stdout
         return run.failures[-1]
 
     def servers(self, backend: str) -> dict[str, str]:
-        """State of members, as the HAProxy that runs has it."""
-        rows = (line.split(",") for line in self.told("show stat").splitlines() if line.startswith(f"{backend},"))
+        """States of members in the running HAProxy."""
+        rows = (
+            line.split(",") for line in self.runtime_api("show stat").splitlines() if line.startswith(f"{backend},")
+        )
         return {row[1]: row[17].split()[0] for row in rows if row[1] not in ("FRONTEND", "BACKEND")}
 
-    def told(self, command: str) -> str:
+    def runtime_api(self, command: str) -> str:
+        """The output of a command of HAProxy's runtime API."""
         script = (
             "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect('/run/haproxy/admin.sock'); s.sendall(sys.argv[1].encode()+b'\\n');"
             "sys.stdout.write(b''.join(iter(lambda: s.recv(65536), b'')).decode())"
@@ -145,26 +148,26 @@ class Balanced:
         return self.machine.execute("python3", "-c", script, command).stdout
 
     def worker(self) -> str:
-        """The process that serves: another one after a reload."""
-        return next(line for line in self.told("show info").splitlines() if line.startswith("Pid:"))
+        """The worker process, which differs after a reload."""
+        return next(line for line in self.runtime_api("show info").splitlines() if line.startswith("Pid:"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """lost: when, and how."""
+    """answers: number of responses by member. lost: time and error of each lost request."""
 
     seconds: float
     answers: dict[str, int]
     lost: list[tuple[float, str]]
 
     @property
-    def asked(self) -> int:
+    def requests(self) -> int:
         return sum(self.answers.values()) + len(self.lost)
 
 
 @contextlib.contextmanager
 def load(client: Host, address: str, rate: int, port: int = LOAD_PORT) -> c.Iterator[c.Callable[[], Load]]:
-    """Requests, as long as the block lasts or until the yielded function is called, which returns what came of them."""
+    """Sends requests until the end of the context, or until the yielded function is called, which returns the results."""
     process = client.spawn(
         sys.executable, str(_PROGRAMS / "client.py"), address, str(port), str(rate), stdin=-1, stdout=-1
     )
@@ -181,8 +184,8 @@ def load(client: Host, address: str, rate: int, port: int = LOAD_PORT) -> c.Iter
 
 
 @contextlib.contextmanager
-def answers(client: Host, address: str, port: int) -> c.Iterator[list[float]]:
-    """When a client that asks all the time was answered: a list that grows."""
+def response_times(client: Host, address: str, port: int) -> c.Iterator[list[float]]:
+    """Sends requests continuously, and yields a growing list with the times of responses."""
     process = client.spawn(sys.executable, str(_PROGRAMS / "prober.py"), address, str(port), stdout=-1)
     lines = t.cast("t.IO[str]", process.stdout)
     times: list[float] = []

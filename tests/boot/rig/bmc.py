@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""BMCs on loopback: OpenStack's Redfish emulator (sushy-tools) with TLS and passwords, over systems that it only remembers. No virtual machine is needed.
+"""BMCs on loopback: OpenStack's Redfish emulator (sushy-tools) with TLS and passwords, for systems that exist only in its state. No virtual machine is needed.
 
-It knows no "once": it tells each boot device as Continuous, as some real BMCs do. Its power changes two to three seconds after it was asked.
+It does not support Once: it reports each boot device as Continuous, as some real BMCs do. Its power changes two to three seconds after a request.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 USERNAME = "operator"
 HOST = "127.0.0.1"
-#: Starts one emulator for each configuration in one process image: importing it takes as long as everything else. Each keeps what it was asked for, and paths;
-#: a system of which somebody has made a file "deaf" has an operating system that does not end when it is asked to. Its power changes after a time that the
-#: driver draws, of up to eleven seconds in which it is asked again and again: here it is three, in which it is asked again as well.
+#: Starts one emulator for each configuration in forks of one process, because the import takes as long as everything else. Each one records requested power
+#: states and paths. The operating system of a system with a file "deaf" ignores shutdown requests. The driver changes power after a random time of up to eleven
+#: seconds, during which the state is polled; here this time is three seconds.
 _FORKS = """
 import os, sys, types
 import flask
@@ -72,7 +72,7 @@ while True:
 
 
 def _answered(ask: c.Callable[[], t.Any]) -> bytes:
-    """The emulator says 500 to one of two requests at once, while its store is held by the other."""
+    """The response to a request. It is retried after status 500, with which the emulator refuses one of two simultaneous requests."""
     end = time.monotonic() + 240
     while True:
         try:
@@ -86,7 +86,7 @@ def _answered(ask: c.Callable[[], t.Any]) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Bmc:
-    """One BMC with one system. folder: of its own."""
+    """One BMC with one system. folder: that of this BMC only."""
 
     port: int
     system: str
@@ -99,7 +99,7 @@ class Bmc:
         return f"{HOST}:{self.port}"
 
     def variables(self) -> dict[str, t.Any]:
-        """Of the inventory host that is its machine."""
+        """Variables of its machine's inventory host."""
         return {
             "hwaccel_bmc_address": self.address,
             "hwaccel_bmc_username": USERNAME,
@@ -108,23 +108,23 @@ class Bmc:
         }
 
     def state(self) -> tuple[str, str]:
-        """Power and boot device, as the BMC tells them."""
-        told = self.request("GET", f"/redfish/v1/Systems/{self.system}")
-        return told["PowerState"], told["Boot"]["BootSourceOverrideTarget"]
+        """Power and boot device that the BMC reports."""
+        system = self.request("GET", f"/redfish/v1/Systems/{self.system}")
+        return system["PowerState"], system["Boot"]["BootSourceOverrideTarget"]
 
     def asked(self) -> list[str]:
-        """Power actions, in their order."""
+        """Requested power states, in their order."""
         asked = self.folder / "asked"
         return asked.read_text(encoding="ascii").split() if asked.exists() else []
 
     def inquiries(self) -> int:
-        """How often it was asked for a session. As it has none, such a request ends with the service root, with which every other one begins."""
+        """Number of requests for a session. The emulator has none, so such a request ends after the service root, with which all other requests start."""
         paths = self.folder / "paths"
         roots = [path == "/redfish/v1" for path in paths.read_text(encoding="ascii").replace("/\n", "\n").split()]
         return sum(one and other for one, other in itertools.pairwise(roots))
 
     def inserted(self) -> str:
-        """Address of the medium that is in the drive."""
+        """Address of the inserted medium."""
         return str(self.request("GET", f"/redfish/v1/Systems/{self.system}/VirtualMedia/Cd")["Image"])
 
     def request(self, method: str, path: str, body: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -150,7 +150,7 @@ class Bmc:
 
 
 class Bmcs:
-    """BMCs that answer until they are closed. power: that of their systems when they begin."""
+    """BMCs that run until they are closed. power: initial state of their systems."""
 
     def __init__(self, folder: pathlib.Path, count: int, password: str, power: str = "Off") -> None:
         environment = environments.ensure("bmc")
@@ -185,7 +185,7 @@ class Bmcs:
                 stderr=log,
                 cwd=folder,
                 start_new_session=True,
-                # It keeps images there.
+                # The emulator stores images in TMPDIR.
                 env={**os.environ, "TMPDIR": str(folder)},
             )
         self._wait(folder / "log")
@@ -210,9 +210,9 @@ class Bmcs:
 
 
 class Proxy:
-    """What stands between Ansible and a BMC: a slow one passes each answer on after so many seconds, a hung one takes connections and says nothing.
+    """A proxy between Ansible and a BMC. delay: seconds by which each response is delayed. hangs: connections are accepted without any response.
 
-    failures: so many connections are reset before one is passed on.
+    failures: number of connections that are reset before one is forwarded.
     """
 
     def __init__(self, bmc: Bmc, delay: float = 0, hangs: bool = False, failures: int = 0) -> None:
@@ -235,7 +235,7 @@ class Proxy:
                 if self._hangs:
                     continue
                 if self.connections <= self._failures:
-                    # Its peer gets a reset and no end.
+                    # With this option, the peer gets a reset.
                     taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                     taken.close()
                     continue
@@ -252,7 +252,7 @@ class Proxy:
             target.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        # A thread that waits in accept would hold the listener open.
+        # Without a shutdown, a thread that waits in accept would keep the listener open.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         for one in (self._listener, *self._open):
@@ -278,18 +278,18 @@ def _hashed(environment: pathlib.Path, password: str) -> str:
 
 
 def certificate(folder: pathlib.Path) -> pathlib.Path:
-    """One that is its own authority, for all BMCs; its key is beside it."""
+    """Writes a self-signed certificate for all BMCs, with its key beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "bmc")])
-    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
-    made = (
+    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(hours=1)
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(began)
-        .not_valid_after(began + datetime.timedelta(days=1))
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
@@ -297,11 +297,11 @@ def certificate(folder: pathlib.Path) -> pathlib.Path:
     (folder / "key.pem").write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
-    (folder / "authority.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "authority.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     return folder / "authority.pem"
 
 
 def opened(folder: pathlib.Path, count: int, password: str, power: str = "Off") -> c.Iterator[list[Bmc]]:
     """BMCs for one test."""
-    with contextlib.closing(Bmcs(folder, count, password, power)) as made:
-        yield made.all
+    with contextlib.closing(Bmcs(folder, count, password, power)) as bmcs:
+        yield bmcs.all

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rig of machines that boot and of the services that they boot by: Debian machines with an apt of their own, and cheap hosts, all on one bridge."""
+"""The rig of machines that boot and of the services that they boot from: Debian machines with a package repository, and lightweight hosts, on one bridge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 
 @dataclasses.dataclass
 class Host:
-    """A host without an operating system of its own: a network namespace with an address, in which programs of the tests run."""
+    """A host without its own operating system: a network namespace with an address, in which programs of the tests run."""
 
     name: str
     port: Port
@@ -43,13 +43,13 @@ class Host:
         )
 
     def spawn(self, *argv: str, **options: t.Any) -> subprocess.Popen[str]:
-        """A program that runs until the host is stopped, or before."""
+        """Starts a program, which ends with the host at the latest."""
         process = subprocess.Popen(self._inside(argv), text=True, **options)
         self._started.append(process)
         return process
 
     def serve(self, program: pathlib.Path, *arguments: str) -> subprocess.Popen[str]:
-        """A program in Python that is there once it says so."""
+        """Starts a program in Python, and waits until it listens."""
         process = self.spawn(sys.executable, str(program), *arguments, stdout=-1)
         assert process.stdout
         assert process.stdout.readline() == "serves\n"
@@ -70,13 +70,13 @@ class Host:
 
 
 class BootRig(Machines):
-    """rig.machine("lb"): a machine that Ansible reaches. rig.host("w1"): a namespace. rig.play(...): a playbook on machines."""
+    """rig.machine("lb"): a machine to which Ansible can connect. rig.host("w1"): a namespace. rig.play(...): a playbook on machines."""
 
     def __init__(self, say: c.Callable[[str], None]) -> None:
         self._packages = ensure_packages(say)
         super().__init__(say)
         self._hosts: list[Host] = []
-        #: Environment variables by which Ansible is let in.
+        #: Environment variables of Ansible for connections to machines.
         self.login: dict[str, str] = {}
 
     def close(self) -> None:
@@ -85,17 +85,17 @@ class BootRig(Machines):
         super().close()
 
     def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
-        """It has booted, installs packages from the rig's repository, and asks no name server."""
-        made = super().machine(name, {str(self._packages): REPOSITORY, **(shares or {})})
-        made.write("/etc/resolv.conf", "")
-        self.login = allow_ssh(made, self.folder)
-        return made
+        """Boots a machine, which installs packages from the rig's repository and has no name server."""
+        machine = super().machine(name, {str(self._packages): REPOSITORY, **(shares or {})})
+        machine.write("/etc/resolv.conf", "")
+        self.login = allow_ssh(machine, self.folder)
+        return machine
 
     def host(self, name: str) -> Host:
-        made = Host(name, self.port())
-        made.port.plug()
-        self._hosts.append(made)
-        return made
+        host = Host(name, self.port())
+        host.port.plug()
+        self._hosts.append(host)
+        return host
 
     def play(
         self,
@@ -105,7 +105,7 @@ class BootRig(Machines):
         clusters: dict[str, dict[str, t.Any]] | None = None,
         **options: t.Any,
     ) -> Run:
-        """One playbook of the collection. groups: hosts' variables by group and name; those of machines name no address: it is looked up."""
+        """Runs a playbook of the collection. groups: hosts' variables by group and name; addresses of machines are added."""
         return playbook(
             name, clusters or {}, *arguments, machines=self._located(groups), environment=self.login, **options
         )
@@ -117,7 +117,7 @@ class BootRig(Machines):
         when: c.Callable[[], bool],
         clusters: dict[str, dict[str, t.Any]] | None = None,
     ) -> bool:
-        """As play, but all its processes are ended at once when `when` says so. False where it had ended before."""
+        """As play, but all its processes are killed at once when `when` returns true. False if the run has ended before."""
         return killed(name, clusters or {}, when, machines=self._located(groups), environment=self.login)
 
     def _located(self, groups: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, dict[str, dict[str, t.Any]]]:
@@ -127,7 +127,7 @@ class BootRig(Machines):
         }
 
     def reached(self, host: str) -> dict[str, t.Any]:
-        """Variables of an inventory, none where it is no machine of the rig."""
+        """Connection variables of a machine, none if the host is no machine of the rig."""
         if host not in self._machines:
             return {}
         return {

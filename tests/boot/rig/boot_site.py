@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A boot server of the rig with machines that nobody has started: an inventory, the playbook dns_pxe on it, and clients that ask as machines do."""
+"""A boot server of the rig with machines that are off: an inventory, runs of the playbook dns_pxe, and clients with the requests of machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 
 DOMAIN, BALANCER, PORT = "ocp.example.com", "10.99.0.5", 8080
 CONFIG, STATE = "/etc/hwaccel-gpu/dns_pxe", "/var/lib/hwaccel-gpu/dns_pxe"
-#: Of the machines: group, firmware, last byte of MAC and address.
+#: Machines: group, firmware, last byte of MAC and IP address.
 MACHINES = {
     "bootstrap-0": ("bootstrap", "bios", 150),
     "master-0": ("control_plane", "bios", 151),
@@ -29,8 +29,8 @@ MACHINES = {
 }
 UNKNOWN = "52:54:00:99:00:fe"
 SECRET = "keys-of-the-cluster"
-#: What a client tells of itself: options 60 and 93, and 175 of one that is iPXE.
-_ASKS = ("-O", "bootfile", "-O", "tftp", "-O", "ntpsrv", "-O", "mtu")
+#: Options that a client requests.
+_REQUESTED = ("-O", "bootfile", "-O", "tftp", "-O", "ntpsrv", "-O", "mtu")
 _EVENT = """#!/bin/sh
 [ "$1" = bound ] || exit 0
 for n in ip hostname domain router dns ntpsrv mtu lease siaddr bootfile boot_file; do eval "echo $n=\\$$n"; done
@@ -46,7 +46,7 @@ def address(number: int) -> str:
 
 
 def _profiles(folder: pathlib.Path) -> tuple[list[dict[str, t.Any]], list[dict[str, str]]]:
-    """One for each role, with the ignition file that it names."""
+    """A profile and an ignition file for each role."""
     profiles: list[dict[str, t.Any]] = []
     ignitions = []
     for role in ("bootstrap", "master", "worker"):
@@ -55,14 +55,14 @@ def _profiles(folder: pathlib.Path) -> tuple[list[dict[str, t.Any]], list[dict[s
         file.write_text(text, encoding="utf-8")
         ignitions.append({"path": f"ocp/{role}.ign", "source": str(file)})
         boots = {"kernel": "os/kernel", "initramfs": "os/initramfs", "rootfs": "os/rootfs"}
-        more = {"install_device": "/dev/vda", "arguments": ["ip=dhcp", "test.name={fqdn}"]}
-        profiles.append({"role": role, **boots, "ignition": f"ocp/{role}.ign", **more})
+        further = {"install_device": "/dev/vda", "arguments": ["ip=dhcp", "test.name={fqdn}"]}
+        profiles.append({"role": role, **boots, "ignition": f"ocp/{role}.ign", **further})
     return profiles, ignitions
 
 
 @dataclasses.dataclass
 class Site:
-    """groups, clusters: the inventory. play() runs the playbook on it, with changes of the boot server's variables."""
+    """groups, clusters: the inventory. play() runs the playbook, with changed variables of the boot server."""
 
     rig: BootRig
     server: Machine
@@ -72,7 +72,7 @@ class Site:
 
     @classmethod
     def of(cls, rig: BootRig, server: Machine, folder: pathlib.Path) -> Site:
-        """As much of a load balancer as takes connections for the API is on the boot server itself."""
+        """The boot server also accepts connections for the API, like the load balancer."""
         artifacts = [
             _file(folder, path, size)
             for path, size in (("os/kernel", 300_000), ("os/initramfs", 500_000), ("os/rootfs", 2_000_000))
@@ -98,7 +98,7 @@ class Site:
         server.sh(
             f"ip address add {BALANCER}/32 dev lo; systemd-run --quiet --unit=balancer python3 -m http.server 6443"
         )
-        server.wait("the load balancer answers", lambda: ":6443" in server.sh("ss -ltn"))
+        server.wait("the load balancer listens", lambda: ":6443" in server.sh("ss -ltn"))
         network = {
             "hwaccel_machine_network": "10.99.0.0/24",
             "hwaccel_cluster_network": "10.128.0.0/14",
@@ -127,13 +127,13 @@ class Site:
         return run
 
     def refused(self, *arguments: str, **changed: t.Any) -> str:
-        """Why."""
+        """The reason of a run that has to fail."""
         run = self.play(*arguments, **changed)
         assert run.rc == 2, run.stdout[-8000:]
         return run.failures[-1]
 
     def state(self) -> str:
-        """Everything that the role could touch, and the processes of its services."""
+        """All files that the role can change, and the processes of its services."""
         folders = f"{CONFIG} {STATE} /etc/systemd/system /etc/dnsmasq.conf /etc/dnsmasq.d /etc/nginx"
         files = f"find {folders} -type f -printf '%p %m %U:%G %C@\\n' 2>/dev/null | sort; ls -1d {folders} 2>/dev/null"
         return self.server.sh(
@@ -144,7 +144,7 @@ class Site:
 
 @dataclasses.dataclass(frozen=True)
 class Client:
-    """A network card on the bridge that asks for an address and for what to boot."""
+    """A network card on the bridge that requests an address and a boot program."""
 
     host: Host
     folder: pathlib.Path
@@ -156,14 +156,15 @@ class Client:
         script.chmod(0o755)
         return cls(host, folder)
 
-    def asks(self, own: str, code: int | None = None, *, ipxe: bool = False) -> dict[str, str]:
-        """What a machine with this MAC is given, {} where nobody answers. code: of its architecture, None for one that does not boot by network."""
+    def dhcp(self, own: str, code: int | None = None, *, ipxe: bool = False) -> dict[str, str]:
+        """The lease of a machine with this MAC, {} without a response. code: of its architecture, None for a machine that does not boot from the network."""
         ip("link", "set", "eth0", "address", own, pid=self.pid)
-        told: list[str] = []
+        # Options 60 and 93 describe the client; options 77 and 175 identify iPXE.
+        options: list[str] = []
         if code is not None:
             kind = "HTTPClient" if code in (15, 16, 18, 19) else "PXEClient"
-            told = ["-V", f"{kind}:Arch:{code:05d}:UNDI:002001", "-x", f"0x5d:{code:04x}"]
-        told += ["-x", "0x4d:69505845", "-x", "0xaf:b105"] if ipxe else []
+            options = ["-V", f"{kind}:Arch:{code:05d}:UNDI:002001", "-x", f"0x5d:{code:04x}"]
+        options += ["-x", "0x4d:69505845", "-x", "0xaf:b105"] if ipxe else []
         event = str(self.folder / "event")
         done = self.host.run(
             "busybox",
@@ -179,29 +180,29 @@ class Client:
             "1",
             "-s",
             event,
-            *_ASKS,
-            *told,
+            *_REQUESTED,
+            *options,
             check=False,
         )
-        given = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-        # In the message's own field, or as an option.
-        return {**given, "boots": given["boot_file"] or given["bootfile"]} if given else {}
+        lease = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        # The boot program is in a field of the message, or in an option.
+        return {**lease, "boots": lease["boot_file"] or lease["bootfile"]} if lease else {}
 
     @property
     def pid(self) -> int:
         return int(self.host.port.namespace.split("/")[2])
 
 
-def offering(host: Host, folder: pathlib.Path) -> None:
-    """Has a DHCP server of somebody else's run on a host of the segment."""
+def start_other_dhcp_server(host: Host, folder: pathlib.Path) -> None:
+    """Starts another DHCP server on a host of the segment."""
     (folder / "leases").touch()
     settings = f"interface eth0\nstart 10.99.0.230\nend 10.99.0.240\nlease_file {folder}/leases\npidfile {folder}/pid\n"
     (folder / "udhcpd.conf").write_text(settings, encoding="ascii")
     host.spawn("busybox", "udhcpd", "-f", str(folder / "udhcpd.conf"), stderr=-3)
 
 
-def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) -> tuple[str, list[str]]:
-    """dig's status and answers, ("", []) where nobody answers."""
+def dig(client: Machine, server: str, name: str, kind: str = "A", *more: str) -> tuple[str, list[str]]:
+    """Status and answers of dig, ("", []) without a response."""
     argv = [
         "dig",
         f"@{server}",
@@ -213,13 +214,13 @@ def asked(client: Machine, server: str, name: str, kind: str = "A", *more: str) 
         *more,
         *(["-x", name] if kind == "PTR" else [name, kind]),
     ]
-    told = client.sh(shlex.join(argv), check=False)
-    status = told.partition("status: ")[2].partition(",")[0]
-    return status, sorted(line.split()[-1] for line in told.splitlines() if line and not line.startswith(";"))
+    output = client.sh(shlex.join(argv), check=False)
+    status = output.partition("status: ")[2].partition(",")[0]
+    return status, sorted(line.split()[-1] for line in output.splitlines() if line and not line.startswith(";"))
 
 
-def fetched(client: Machine, url: str, *more: str) -> tuple[str, str]:
-    """Status and checksum of a file; curl speaks TFTP as well."""
+def download(client: Machine, url: str, *more: str) -> tuple[str, str]:
+    """Status and checksum of a file, by HTTP or TFTP."""
     argv = [
         "curl",
         "--silent",
@@ -233,12 +234,12 @@ def fetched(client: Machine, url: str, *more: str) -> tuple[str, str]:
         *more,
         url,
     ]
-    told = client.sh(f"rm -f /tmp/fetched; {shlex.join(argv)} || :; sha256sum /tmp/fetched || :")
-    return told[:3], told[3:67]
+    output = client.sh(f"rm -f /tmp/fetched; {shlex.join(argv)} || :; sha256sum /tmp/fetched || :")
+    return output[:3], output[3:67]
 
 
 def overwritten(site: Site, changes: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Variables of the boot server with one of its lists or values changed."""
+    """Variables of the boot server with changes."""
     return {**site.variables, **changes}
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A computer without an operating system, in software emulation, with a card on the rig's bridge: what it boots, it says on its serial line."""
+"""A computer without an operating system, in software emulation, with a card on the rig's bridge. It reports on its serial line what it boots."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 DISK = "THE-DISK-HAS-BOOTED"
 _REPOSITORY = "/computers"
-#: Where machines have packages of aarch64.
+#: Folder of machines with packages of aarch64.
 ARM64 = "/arm64"
 _FOLDER = "/var/tmp"
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of computer: arguments of QEMU. code, variables: of UEFI, empty for a BIOS."""
+    """A kind of computer: arguments of QEMU. code, variables: files of UEFI, empty for a BIOS."""
 
     arguments: tuple[str, ...]
     code: str = ""
@@ -30,7 +30,7 @@ class Kind:
 
 
 _OVMF, _AAVMF = "/usr/share/OVMF", "/usr/share/AAVMF"
-# The firmware is told to leave TFTP alone, so that it asks for a file by HTTP at once.
+# These disable TFTP in the firmware, so that it uses HTTP at once.
 _ONLY_HTTP = (
     "-fw_cfg",
     "name=opt/org.tianocore/IPv4PXESupport,string=no",
@@ -42,7 +42,7 @@ _ONLY_HTTP = (
 _X86 = ("-cpu", "max", "-m", "512")
 BIOS = Kind((*_X86, "-machine", "pc", "-boot", "order=nc"))
 UEFI = Kind((*_X86, "-machine", "q35"), f"{_OVMF}/OVMF_CODE_4M.fd", f"{_OVMF}/OVMF_VARS_4M.fd")
-# Only code in system management mode may write to the firmware's variables: without it Secure Boot is a promise.
+# Only code in system management mode may write to the firmware's variables; otherwise Secure Boot is not effective.
 _SMM = ("-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on")
 SECURE_BOOT = Kind((*_X86, *_SMM), f"{_OVMF}/OVMF_CODE_4M.ms.fd", f"{_OVMF}/OVMF_VARS_4M.ms.fd")
 UEFI_BY_HTTP = dataclasses.replace(UEFI, arguments=(*UEFI.arguments, *_ONLY_HTTP))
@@ -55,7 +55,7 @@ AARCH64 = Kind(
 
 
 def boot_sector() -> bytes:
-    """It says one sentence on the serial line and halts."""
+    """A boot sector that prints DISK on the serial line and halts."""
     code = (
         b"\xba\xf8\x03" + b"".join(b"\xb0" + bytes([one]) + b"\xee" for one in f"{DISK}\n".encode()) + b"\xf4\xeb\xfd"
     )
@@ -63,7 +63,7 @@ def boot_sector() -> bytes:
 
 
 class Computers:
-    """A machine of the rig in which computers run, one after the other or at once."""
+    """A machine of the rig that runs computers, one after the other or at once."""
 
     def __init__(self, rig: BootRig, name: str) -> None:
         self.machine: Machine = rig.machine(
@@ -74,21 +74,19 @@ class Computers:
             "apt-get -qq install --no-install-recommends qemu-system-x86 seabios ipxe-qemu ovmf qemu-system-arm qemu-efi-aarch64 "
             "shim-signed grub-efi-amd64-signed >/dev/null 2>&1; "
             f"for package in shim-signed grub-efi-arm64-signed; do dpkg-deb --extract {ARM64}/${{package}}_*.deb {_FOLDER}/arm64; done; "
-            # The machine's own card becomes the way of its computers onto the rig's bridge.
+            # The machine's card is bridged, so that its computers are on the rig's bridge.
             "ip link add br0 type bridge forward_delay 0; ip link set eth0 master br0; ip link set br0 up",
             seconds=300,
         )
         self._lay_out_disks()
 
-    def boots(
-        self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = ""
-    ) -> str:
-        """What a computer of this kind and with this MAC says until it ends, or has said what it stays at. second_disk: its path in the machine."""
+    def boot(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = "") -> str:
+        """Boots a computer, and returns its console output up to its end, or up to the text `until`. second_disk: path of the disk in the machine."""
         own = f"{_FOLDER}/{mac.replace(':', '')}"
         tap = f"tap{mac[-2:]}"
         card = f"virtio-net-pci,netdev=n0,mac={mac}"
         if kind.code:
-            # The card's own program, which is iPXE, gives way to the firmware's.
+            # Without the card's own program, which is iPXE, the firmware's is used.
             card += ",romfile=,bootindex=1"
             firmware = f"-drive if=pflash,format=raw,readonly=on,file={kind.code} -drive if=pflash,format=raw,file={own}.variables"
             disk = f"-drive if=none,id=disk,format=raw,readonly=on,file=fat:{_FOLDER}/system -device virtio-blk-pci,drive=disk,bootindex=2"
@@ -108,7 +106,7 @@ class Computers:
         return self.machine.sh(script, check=False, seconds=seconds + 60)
 
     def _lay_out_disks(self) -> None:
-        """That of a BIOS is a boot sector, that of UEFI has the boot loader of a Debian."""
+        """The disk for a BIOS is a boot sector, the disk for UEFI contains Debian's boot loader."""
         sector = "".join(f"\\{byte:03o}" for byte in boot_sector())
         efi = f"{_FOLDER}/system/EFI"
         shim, grub = "/usr/lib/shim", "/usr/lib/grub"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine of the rig as a hypervisor: Debian's libvirt and QEMU, which emulates the processor, and a bridge that is on the rig's."""
+"""A machine of the rig as a hypervisor: Debian's libvirt and QEMU, which emulates the processor, and a bridge that is connected to that of the rig."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 BRIDGE = "br0"
-#: Of libvirt, and behind NAT. Without names of its own it needs no dnsmasq.
+#: A network of libvirt with NAT. Without DNS it needs no dnsmasq.
 NAT = "<network><name>inner</name><forward mode='nat'/><bridge name='virbr7'/><dns enable='no'/><ip address='192.168.77.1' netmask='255.255.255.0'/></network>"
 _REPOSITORY = "/hypervisor"
 _SETUP = f"""
@@ -41,24 +41,24 @@ class Hypervisor:
 
     @classmethod
     def of(cls, rig: BootRig, name: str, shares: dict[str, str] | None = None) -> Hypervisor:
-        made = rig.machine(name, {str(ensure_packages(say, HYPERVISOR)): _REPOSITORY, **(shares or {})})
-        made.sh(_SETUP, seconds=300)
-        made.execute("sh", "-ec", _BRIDGED, made.address)
-        return cls(made)
+        machine = rig.machine(name, {str(ensure_packages(say, HYPERVISOR)): _REPOSITORY, **(shares or {})})
+        machine.sh(_SETUP, seconds=300)
+        machine.execute("sh", "-ec", _BRIDGED, machine.address)
+        return cls(machine)
 
     def virsh(self, *arguments: str, check: bool = True) -> str:
         return self.machine.execute("virsh", "-c", "qemu:///system", *arguments, check=check).stdout.strip()
 
     def state(self, name: str) -> str:
-        """running, shut off, or nothing where there is no such domain."""
+        """running, shut off, or "" if there is no such domain."""
         return self.virsh("domstate", name, check=False)
 
     def console(self, name: str) -> str:
-        """What its serial line has said since it was defined."""
+        """Console output since the definition of the domain."""
         return self.machine.sh(f"cat {pathlib.Path('/var/log/libvirt/qemu') / name}-console.log", check=False)
 
     def halting_disk(self, name: str) -> None:
-        """A disk of 1 GiB for the machine that boots and halts: one that looks for something to boot takes a processor."""
+        """Creates a disk of 1 GiB that boots and halts, because a machine without a boot device uses a whole processor."""
         self.machine.sh(
             "cd /var/lib/libvirt/images; printf '"
             + "".join(f"\\{byte:03o}" for byte in boot_sector())
@@ -67,18 +67,18 @@ class Hypervisor:
         )
 
     def remove(self, *names: str) -> None:
-        """These domains, with their disks."""
+        """Removes domains and their disks."""
         for name in names:
             self.virsh("destroy", name, check=False)
             self.virsh("undefine", "--nvram", name)
             self.machine.sh(f"rm -f /var/lib/libvirt/images/{name}.qcow2")
 
     def clean(self) -> None:
-        """Without domains and disks."""
+        """Removes all domains and disks."""
         self.remove(*self.virsh("list", "--all", "--name").split())
         self.machine.sh("rm -f /var/lib/libvirt/images/* /var/log/libvirt/qemu/*-console.log")
 
     def everything(self) -> str:
-        """All domains as they are defined, and all disks with the time of their last change."""
+        """Definitions of all domains, and all disks with the times of their last changes."""
         domains = [self.virsh("dumpxml", "--inactive", name) for name in self.virsh("list", "--all", "--name").split()]
         return "\n".join([*domains, self.machine.sh("ls -l --full-time /var/lib/libvirt/images")])

@@ -1,9 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ignition as it runs on a machine's first start: Debian's package of it in an initramfs, a disk that it writes to, and the server of a cluster's machine
-configs.
-"""
+"""Ignition as on the first start of a machine: Debian's package in an initramfs, a disk that it writes to, and the server of a cluster's machine configs."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Identity
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 CONFIG_PORT = 22623
-#: Kernel arguments by which Ignition takes a machine's ignition file as its config.
+#: Kernel arguments with which Ignition uses a machine's ignition file as its config.
 ARGUMENTS = ("ignition.firstboot", "ignition.platform.id=metal", "ignition.config.url={ignition_url}")
 PASSED = "ALL-STAGES-OF-IGNITION-HAVE-PASSED"
 _ENGINE = "/usr/lib/dracut/modules.d/30ignition/ignition"
-#: In the order in which the units of an initramfs start them.
+#: Stages in the order of the units of an initramfs.
 _STAGES = "fetch-offline fetch kargs disks mount files umount"
 _PROGRAM = Program(
     f"""export PATH=/bin
@@ -40,7 +38,7 @@ umount /sysroot; poweroff -f
 
 
 def igniting(folder: pathlib.Path, machine: Machine) -> Installer:
-    """What runs Ignition on a disk that has a file system, and ends. machine: one that has Debian's package of it to install, with its libraries."""
+    """An initramfs that runs Ignition on a disk with a file system, and ends. machine: it can install Debian's package of Ignition and its libraries."""
     machine.sh(
         "apt-get -qq install --no-install-recommends ignition >/dev/null 2>&1; "
         f"tar --create --dereference --absolute-names --file /rig/ignition.tar {_ENGINE} $(ldd {_ENGINE} | grep -o '/[^ ]*')",
@@ -54,14 +52,14 @@ def igniting(folder: pathlib.Path, machine: Machine) -> Installer:
         check=True,
         capture_output=True,
     )
-    # Debian labels no files for SELinux, and Ignition does in any case.
+    # Ignition always labels files for SELinux, for which Debian has no program.
     (root / "bin" / "setfiles").write_text("#!/bin/sh\n", encoding="ascii")
     (root / "bin" / "setfiles").chmod(0o755)
     return Installer.of(folder, _PROGRAM)
 
 
 def pointer(url: str, authority: str) -> dict[str, t.Any]:
-    """The ignition file of a role as OpenShift's installer makes it: where the config is, and who has signed the certificate of that place."""
+    """The ignition file of a role as by OpenShift's installer: the URL of the config, and the authority of the certificate there."""
     signer = {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(authority.encode()).decode()}"}
     return {
         "ignition": {
@@ -74,14 +72,14 @@ def pointer(url: str, authority: str) -> dict[str, t.Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """In a machine in which computers run. It can be read while no computer has it."""
+    """A disk of computers, in the machine that runs them. It can be read while no computer uses it."""
 
     machine: Machine
     path: str
 
     @classmethod
     def of(cls, machine: Machine, name: str) -> Disk:
-        """With a file system, and what Ignition wants to know of its SELinux."""
+        """Creates a disk with a file system, and with the SELinux configuration that Ignition reads."""
         path = f"/var/tmp/{name}"
         machine.sh(
             f"mkdir -p {path}.root/etc/selinux; echo SELINUXTYPE=targeted >{path}.root/etc/selinux/config; mkfs.ext4 -q -d {path}.root {path} 32M",
@@ -90,17 +88,17 @@ class Disk:
         return cls(machine, path)
 
     def read(self, path: str) -> str:
-        """Nothing where there is no such file."""
+        """The contents of a file, "" if it does not exist."""
         return self.machine.execute("debugfs", "-R", f"cat {path}", self.path).stdout
 
     def mode(self, path: str) -> str:
-        told = self.machine.execute("debugfs", "-R", f"stat {path}", self.path).stdout.split()
-        return told[told.index("Mode:") + 1]
+        words = self.machine.execute("debugfs", "-R", f"stat {path}", self.path).stdout.split()
+        return words[words.index("Mode:") + 1]
 
 
 @dataclasses.dataclass(frozen=True)
 class MachineConfigs:
-    """What serves machine configs on a host, as a cluster does while it is made. folder: of its own."""
+    """The server of machine configs on a host, as in a cluster during its installation. folder: that of this server only."""
 
     host: Host
     folder: pathlib.Path
@@ -109,16 +107,16 @@ class MachineConfigs:
     def of(
         cls, host: Host, folder: pathlib.Path, identity: Identity, configs: dict[str, dict[str, t.Any]]
     ) -> MachineConfigs:
-        """configs: by role."""
+        """configs: configs by role."""
         (folder / "config").mkdir(parents=True)
         for role, config in configs.items():
             (folder / "config" / role).write_text(json.dumps(config), encoding="utf-8")
         (folder / "identity.pem").write_text(identity.key + identity.certificate, encoding="ascii")
-        (folder / "asked").touch()
+        (folder / "requests").touch()
         program = pathlib.Path(__file__).parent / "programs" / "machine_config.py"
-        host.serve(program, str(CONFIG_PORT), *(str(folder / name) for name in ("identity.pem", ".", "asked")))
+        host.serve(program, str(CONFIG_PORT), *(str(folder / name) for name in ("identity.pem", ".", "requests")))
         return cls(host, folder)
 
-    def asked(self) -> list[dict[str, str]]:
-        """Requests for configs: path, peer, and what its program says of itself."""
-        return [json.loads(line) for line in (self.folder / "asked").read_text(encoding="utf-8").splitlines()]
+    def requests(self) -> list[dict[str, str]]:
+        """Requests for configs: path, peer, and headers Accept and User-Agent."""
+        return [json.loads(line) for line in (self.folder / "requests").read_text(encoding="utf-8").splitlines()]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A system that installs itself, in small: a Debian kernel, and an initramfs that fetches what its kernel arguments name and says what it was."""
+"""A minimal system that installs itself: a Debian kernel, and an initramfs that downloads the files in its kernel arguments and prints their checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import VIRTUAL_MACH
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 INSTALLED = "INSTALLED-BY-NETWORK"
-#: In the order in which each needs the one before.
+#: Modules in the order of their dependencies.
 _MODULES = (
     "net/core/failover",
     "drivers/virtio/virtio",
@@ -68,14 +68,14 @@ _APPLETS = (
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What an initramfs does once there is a network, and the kernel modules that it needs beside those of the network."""
+    """The script of an initramfs after the setup of its network, and additional kernel modules that it needs."""
 
     script: str
     modules: tuple[str, ...] = ()
 
 
 FETCHES = Program(f"{_FETCH}poweroff -f\n")
-#: It installs itself really: onto the disk comes what has to be there to have it boot, and the machine starts anew, as installers end.
+#: Really installs a system: it writes a bootable sector to the disk, and reboots like an installer.
 INSTALLS = Program(f"{_FETCH}cat /sector >/dev/vda; sync; reboot -f\n", (BLOCK,))
 
 
@@ -88,20 +88,20 @@ class Installer:
 
     @classmethod
     def of(cls, folder: pathlib.Path, program: Program = FETCHES) -> Installer:
-        """What lies in the folder's own folder root already becomes part of the initramfs."""
+        """Existing files in the folder `root` of the folder are added to the initramfs."""
         busybox = shutil.which("busybox")
-        assert busybox, "it is among what the rig needs"
-        return cls._made(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox), program)
+        assert busybox, "the rig requires busybox"
+        return cls._build(ensure_packages(say, VIRTUAL_MACHINE), folder, pathlib.Path(busybox), program)
 
     @classmethod
     def of_arm64(cls, folder: pathlib.Path) -> Installer:
         packages = ensure_arm64(say)
         (package,) = packages.glob("busybox-static_*.deb")
         _extract(package, folder / "programs")
-        return cls._made(packages, folder, folder / "programs" / "bin" / "busybox", FETCHES)
+        return cls._build(packages, folder, folder / "programs" / "bin" / "busybox", FETCHES)
 
     @classmethod
-    def _made(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path, program: Program) -> Installer:
+    def _build(cls, packages: pathlib.Path, folder: pathlib.Path, busybox: pathlib.Path, program: Program) -> Installer:
         (package,) = packages.glob("linux-image-6*.deb")
         _extract(package, folder / "kernel")
         (kernel,) = (folder / "kernel" / "boot").glob("vmlinuz-*")
@@ -116,17 +116,17 @@ class Installer:
         return cls(kernel, folder / "initramfs")
 
     def put_in(self, site: Site) -> None:
-        """In place of a site's files that nobody can boot."""
+        """Replaces the files of a site, which cannot be booted."""
         for artifact, path in zip(site.variables["dns_pxe_artifacts"], (self.kernel, self.initramfs), strict=False):
             artifact.update(artifact_of(path))
         for profile in site.variables["dns_pxe_profiles"]:
             profile["arguments"] += ["console=ttyS0", "panic=5"]
-        # Larger ones are for networks that carry them.
+        # The network of these computers does not support a larger MTU.
         site.variables["dns_pxe_networks"][0]["mtu"] = 1500
 
 
 def installed(site: Site, name: str, role: str, firmware: str) -> str:
-    """What a machine says that was installed by this firmware, with all files of its role."""
+    """The line that a machine prints after its installation with this firmware and the files of its role."""
     ignition = hashlib.sha256((site.folder / f"{role}.ign").read_bytes()).hexdigest()
     rootfs = site.variables["dns_pxe_artifacts"][2]["checksum"].removeprefix("sha256:")
     return f"{INSTALLED} {ignition} {rootfs} {name}.{DOMAIN} {firmware}"
@@ -154,14 +154,14 @@ def _lay_out(root: pathlib.Path, modules: pathlib.Path, busybox: pathlib.Path, p
         (root / name).chmod(0o755)
 
 
-def unsigned(kernel: pathlib.Path, made: pathlib.Path) -> pathlib.Path:
-    """The same kernel without its signature, which a PE file has at its end and names in the fifth of its directories."""
+def unsigned(kernel: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
+    """Writes the kernel without its signature, which is at the end of a PE file and located by its fifth directory."""
     content = bytearray(kernel.read_bytes())
     (header,) = struct.unpack_from("<I", content, 0x3C)
-    # Behind its mark and the header of COFF; directories follow 112 bytes of a 64-bit one.
+    # The directories follow the signature, the header of COFF, and 112 bytes of the 64-bit optional header.
     entry = header + 24 + 112 + 4 * 8
     begin, size = struct.unpack_from("<II", content, entry)
     assert size and begin + size == len(content), "the signature is expected at the end"
     struct.pack_into("<II", content, entry, 0, 0)
-    made.write_bytes(content[:begin])
-    return made
+    target.write_bytes(content[:begin])
+    return target

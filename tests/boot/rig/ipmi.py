@@ -1,8 +1,8 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""BMCs of IPMI on machines of the rig: OpenIPMI's simulator over a chassis that is two files, which keeps no "valid" beside a boot device, and OpenStack's
-virtualbmc over a virtual machine.
+"""IPMI BMCs on machines of the rig: OpenIPMI's simulator of a chassis that consists of two files, which does not store whether a boot device is valid; and
+OpenStack's virtualbmc of a virtual machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 USERNAME = "operator"
-#: One that listens, and one at which nobody does.
+#: The port of the BMC, and a port at which no program listens.
 PORT, DEAF = 9623, 9624
 _FOLDER = "/var/lib/chassis"
 _LAN = """name "chassis"
@@ -32,7 +32,7 @@ chassis_control "{folder}/control 0x20"
 user 2 true "{username}" "{password}" admin 10 none md2 md5 straight
 """
 _EMULATED = "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n"
-#: The simulator calls it with: address get NAME..., or address set NAME VALUE...
+#: The simulator calls this script with "address get NAME..." or "address set NAME VALUE...".
 _CONTROL = """#!/bin/sh
 cd {folder} || exit
 shift
@@ -52,7 +52,7 @@ while [ $# -gt 0 ]; do
 done
 """
 _VIRTUALBMC = "/virtualbmc"
-# As its command line writes it, which would need more packages. active: its server starts it.
+# In the format of its command line, which would require more packages. active: its server starts it.
 _CONFIG = """[VirtualBMC]
 username = {username}
 password = {password}
@@ -68,7 +68,7 @@ _DOMAIN = f"""<domain type='qemu'><name>{{name}}</name><memory unit='MiB'>64</me
 
 
 class Chassis:
-    """A machine behind a BMC, which is off and starts from its disk."""
+    """A machine with a BMC, which is off and boots from its disk."""
 
     def __init__(self, machine: Machine, password: str) -> None:
         self._machine, self._password = machine, password
@@ -80,21 +80,21 @@ class Chassis:
         machine.write(f"{_FOLDER}/emulated", _EMULATED)
         machine.write(f"{_FOLDER}/control", _CONTROL.format(folder=_FOLDER))
         machine.sh(f"chmod 755 {_FOLDER}/control; cd {_FOLDER}; echo 0 >power; echo default >boot")
-        # It ends with its standard input.
-        started = f"sleep infinity | ipmi_sim -n -c {_FOLDER}/lan -f {_FOLDER}/emulated -s {_FOLDER}/state"
-        machine.sh(f"systemd-run --unit=chassis sh -c '{started}'")
+        # The simulator ends with its standard input.
+        command = f"sleep infinity | ipmi_sim -n -c {_FOLDER}/lan -f {_FOLDER}/emulated -s {_FOLDER}/state"
+        machine.sh(f"systemd-run --unit=chassis sh -c '{command}'")
         machine.wait("the simulator listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp"))
 
     def variables(self) -> dict[str, t.Any]:
-        return {**_reached_with(self._password), "machine_boot_ipmi_cipher": 3}
+        return {**_connection(self._password), "machine_boot_ipmi_cipher": 3}
 
     def asked(self) -> list[str]:
-        """What it was told, in order."""
+        """Requested settings, in their order."""
         return self._machine.sh(f"touch {_FOLDER}/asked; cat {_FOLDER}/asked").split("\n")[:-1]
 
 
 class VirtualBmc:
-    """One before a virtual machine, which is off and starts from a disk that it does not have."""
+    """A virtualbmc for a virtual machine, which is off and has a missing disk as its boot device."""
 
     def __init__(self, rig: BootRig, name: str, password: str) -> None:
         self.hypervisor, self._name, self._password = (
@@ -118,16 +118,16 @@ class VirtualBmc:
         machine.wait("virtualbmc listens", lambda: f":{PORT:04X} " in machine.sh("cat /proc/net/udp /proc/net/udp6"))
 
     def variables(self) -> dict[str, t.Any]:
-        return _reached_with(self._password)
+        return _connection(self._password)
 
     def state(self) -> tuple[str, list[str]]:
-        """Of the virtual machine: its power, and what it starts from."""
+        """Power and boot devices of the virtual machine."""
         return self.hypervisor.state(self._name), re.findall(
             "<boot dev='(.*?)'/>", self.hypervisor.virsh("dumpxml", self._name)
         )
 
 
-def _reached_with(password: str) -> dict[str, t.Any]:
+def _connection(password: str) -> dict[str, t.Any]:
     return {
         "machine_boot_provider": "ipmi",
         "hwaccel_bmc_address": f"127.0.0.1:{PORT}",

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages that roles install on machines of the rig, which have no way out: a folder that apt reads as a repository, fetched once.
+"""Packages that roles install on machines of the rig, which have no access to other networks: a folder that apt reads as a repository, downloaded once.
 
-Each package comes with what the machines' operating system lacks for it, in the versions of its own suite.
+It also contains the dependencies that are missing in the machines' operating system, in the versions of its suite.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig import machine_image
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import control_group, release_storage, remove_control_groups
 from ansible_collections.hwaccel.gpu.tests.tools import environments
 
-#: Where machines have it: the one source that their apt knows.
+#: Path of the folder in machines, the only source in their apt configuration.
 REPOSITORY = "/repo"
 PACKAGES = (
     "haproxy",
@@ -50,7 +50,7 @@ PACKAGES = (
     "python3-pbr",
     "python3-zmq",
 )
-#: What a computer without an operating system is made of, and what it boots.
+#: Packages for a computer without an operating system, and files that it boots.
 VIRTUAL_MACHINE = (
     "qemu-system-x86",
     "seabios",
@@ -61,9 +61,9 @@ VIRTUAL_MACHINE = (
     "linux-image-cloud-amd64",
     "ignition",
 )
-#: What a computer of another architecture boots: packages that no machine of the rig installs.
+#: Packages with files that a computer of another architecture boots. No machine of the rig installs them.
 ARM64 = ("shim-signed", "grub-efi-arm64-signed", "busybox-static", "linux-image-cloud-arm64")
-#: What makes a machine a hypervisor, with the Python libraries that modules need there.
+#: Packages of a hypervisor, with the Python libraries that modules need there.
 HYPERVISOR = (
     "libvirt-daemon-system",
     "libvirt-daemon-driver-qemu",
@@ -80,29 +80,29 @@ VIRTUALBMC = "3.3.0"
 
 
 def ensure_packages(say: c.Callable[[str], None], packages: tuple[str, ...] = PACKAGES) -> pathlib.Path:
-    """The folder with the packages and their index. Fetched where it is missing, which needs apt-get and Debian's mirror."""
+    """The folder with the packages and their index. A missing one is downloaded, which requires apt-get and Debian's mirror."""
     graph = machine_image.ensure_machine_image(say)
     recipe = repr((machine_image.SUITE, packages, graph.parent.name))
     folder = cache_folder() / "boot" / "packages" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
     with locked(folder.with_suffix(".making"), patience=900):
         if not (folder / "Packages").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            say("fetching the packages that roles install on machines: half a minute, once")
+            say("downloading the packages that roles install on machines: half a minute, once")
             _fetch(folder, graph, packages)
         folder.with_suffix(".making").rmdir()
     return folder
 
 
 def ensure_arm64(say: c.Callable[[str], None]) -> pathlib.Path:
-    """The folder with packages of aarch64, without what they need."""
+    """The folder with packages of aarch64, without their dependencies."""
     folder = (
         cache_folder() / "boot" / "arm64" / hashlib.sha256(repr((machine_image.SUITE, ARM64)).encode()).hexdigest()[:16]
     )
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
-            say("fetching packages of aarch64: half a minute, once")
+            say("downloading packages of aarch64: half a minute, once")
             with _apt(lambda _state: "", "arm64") as apt:
-                # The package that is asked for names the newest kernel and has none.
+                # The package in ARM64 contains no kernel, but depends on the newest one.
                 needed = apt("apt-cache", "depends", ARM64[-1])
                 (kernel,) = (line.split()[1] for line in needed.splitlines() if "Depends: linux-image-" in line)
                 apt("apt-get", "download", *ARM64[:-1], kernel)
@@ -114,11 +114,11 @@ def ensure_arm64(say: c.Callable[[str], None]) -> pathlib.Path:
 
 
 def ensure_virtualbmc(say: c.Callable[[str], None]) -> pathlib.Path:
-    """The folder with OpenStack's virtualbmc alone, which is no package of Debian: what it imports is."""
+    """The folder with OpenStack's virtualbmc, which is no package of Debian, without its dependencies, which are."""
     folder = cache_folder() / "boot" / "virtualbmc" / VIRTUALBMC
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
-            say("fetching virtualbmc: seconds, once")
+            say("downloading virtualbmc: seconds, once")
             shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
             pip = (
                 str(environments.ensure("bmc") / "bin" / "python"),
@@ -136,7 +136,7 @@ def ensure_virtualbmc(say: c.Callable[[str], None]) -> pathlib.Path:
 
 @dataclasses.dataclass(frozen=True)
 class _Apt:
-    """apt with a state of its own. archives: where packages come to lie."""
+    """apt with its own state. archives: folder for downloaded packages."""
 
     archives: pathlib.Path
     options: tuple[str, ...]
@@ -151,7 +151,7 @@ class _Apt:
 
 @contextlib.contextmanager
 def _apt(status: c.Callable[[pathlib.Path], str], architecture: str = "") -> c.Iterator[_Apt]:
-    """status: dpkg's record of the system that packages are for."""
+    """status: contents of dpkg's status file of the system for which packages are downloaded."""
     with tempfile.TemporaryDirectory(prefix="hwaccel-packages-") as scratch:
         state = pathlib.Path(scratch)
         (state / "lists" / "partial").mkdir(parents=True)
@@ -160,7 +160,7 @@ def _apt(status: c.Callable[[pathlib.Path], str], architecture: str = "") -> c.I
         mirror = next(iter(machine_image.mirror()), "")
         if not mirror:
             raise RuntimeError(
-                "this machine's apt names no mirror, from which packages for other machines could be fetched"
+                "apt's configuration on this machine contains no mirror from which packages for other machines can be downloaded"
             )
         (state / "sources").write_text(f"deb {mirror} {machine_image.SUITE} main\n", encoding="ascii")
         settings = {
@@ -184,7 +184,7 @@ def _apt(status: c.Callable[[pathlib.Path], str], architecture: str = "") -> c.I
 def _copy(archives: pathlib.Path, folder: pathlib.Path) -> None:
     folder.mkdir(parents=True)
     for package in archives.glob("*.deb"):
-        # apt writes : of an epoch as %3a, which it would decode in the index.
+        # apt encodes the colon of an epoch as %3a, but would decode it in the index.
         shutil.copy(package, folder / package.name.replace("%3a", "_"))
 
 
@@ -193,13 +193,13 @@ def _fetch(folder: pathlib.Path, graph: pathlib.Path, packages: tuple[str, ...])
         apt("apt-get", "install", "--yes", "--download-only", *packages)
         _copy(apt.archives, folder)
     index = "".join(f"{_described(package)}\n" for package in sorted(folder.glob("*.deb")))
-    # Last: an interrupted download is never taken for a finished one.
+    # The index is written last, so that an interrupted download is not regarded as complete.
     (folder / ".Packages").write_text(index, encoding="utf-8")
     os.replace(folder / ".Packages", folder / "Packages")
 
 
 def _installed(state: pathlib.Path, graph: pathlib.Path) -> str:
-    """dpkg's record of the machines' operating system."""
+    """dpkg's status file of the machines' operating system."""
     podman = machine_image.Podman(state / "podman", graph)
     podman.prepare()
     try:

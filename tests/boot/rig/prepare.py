@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fills the cache with what the rig's machines are made of and install, while there is a network: the rig itself has none.
+"""Fills the cache with the components and packages of the rig's machines while there is a network, which the rig does not have.
 
 python -m ansible_collections.hwaccel.gpu.tests.boot.rig.prepare
 
-A machine that cannot have the rig is no error here: the tests are skipped with that reason.
+If the rig cannot run on this machine, this is no error: the tests are skipped with the reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 
 def main() -> None:
-    # For machines' BMCs, which need no rig.
+    # Tests of BMCs do not need the rig.
     environments.ensure("bmc")
     if reason := unmet_precondition():
         say(reason)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines that the role machine_boot switches by Redfish, on emulated BMCs with TLS and passwords; what they would do then is played by lines in logs."""
+"""Machines that the role machine_boot boots by Redfish, on emulated BMCs with TLS and passwords. Lines in logs simulate their boots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMES = {
 
 
 class Logs:
-    """Logs of a boot server. Each machine goes through its lines once its BMC says that it is on."""
+    """Logs of a boot server. The lines of a machine are written after its BMC reports that it is powered on."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.dhcp, self.web, self.marks = folder / "dnsmasq.log", folder / "access.log", folder / "marks"
@@ -51,7 +51,7 @@ class Logs:
         }
 
     def play(self, number: int, bmc: Bmc, stages: int, since: int = 0) -> None:
-        """Lines of a boot, of all stages from one to another."""
+        """Starts to write lines of a boot, for a range of stages."""
         mac, address = f"52:54:00:77:00:{10 + number}", f"10.77.0.{10 + number}"
         lines: list[tuple[pathlib.Path, str]] = [
             (self.dhcp, f"Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPACK(eth0) {address} {mac} machine{number}"),
@@ -71,7 +71,7 @@ class Logs:
 
     def _play(self, bmc: Bmc, lines: list[tuple[pathlib.Path, str]]) -> None:
         while not self._ended.wait(0.3):
-            # What it was told is in a file; to ask it costs it a handshake each time.
+            # Reading the file with requested power states avoids a TLS handshake with the BMC.
             if bmc.asked() and bmc.state()[0] == "On":
                 break
         else:
@@ -103,20 +103,20 @@ def run(
     clusters: Clusters | None = None,
     pipelined: bool = True,
 ) -> Run:
-    """pipelined: modules without files, which a third of the processor time goes into; what a user has who says nothing is not."""
+    """pipelined: modules run without temporary files, which saves a third of the processor time. This is not Ansible's default."""
     boot = {"boot_servers": logs.host()} if logs else {}
-    told = {name: {**variables, **(logs.variables() if logs else {})} for name, variables in machines.items()}
+    workers = {name: {**variables, **(logs.variables() if logs else {})} for name, variables in machines.items()}
     return playbook(
         "machine_boot",
         clusters or {},
         *arguments,
-        machines={"workers": told, **boot},
+        machines={"workers": workers, **boot},
         environment={"ANSIBLE_PIPELINING": str(pipelined)},
     )
 
 
 def powered(bmc: Bmc) -> None:
-    """Its machine runs."""
+    """Powers on the machine of a BMC."""
     bmc.request("POST", f"/redfish/v1/Systems/{bmc.system}/Actions/ComputerSystem.Reset", {"ResetType": "On"})
     deadline = time.monotonic() + 30
     while bmc.state()[0] != "On":
@@ -126,7 +126,7 @@ def powered(bmc: Bmc) -> None:
 
 @contextlib.contextmanager
 def image(folder: pathlib.Path) -> c.Iterator[str]:
-    """Address of an image that BMCs can fetch."""
+    """Serves an image for BMCs, and yields its address."""
     (folder / "agent.iso").write_bytes(b"image")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
     server = http.server.ThreadingHTTPServer((HOST, 0), handler)
@@ -142,7 +142,7 @@ def image(folder: pathlib.Path) -> c.Iterator[str]:
 
 @contextlib.contextmanager
 def watched() -> c.Iterator[list[str]]:
-    """Arguments of processes that have the password in them, meanwhile."""
+    """Yields a growing list with arguments of processes that contain the password."""
     ended, found = threading.Event(), []
 
     def watch() -> None:

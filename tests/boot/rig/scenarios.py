@@ -5,8 +5,8 @@
 
 tests/tools/isolated python -m ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios COMMAND...
 
-A load balancer, a boot server, a client, and three machines with BMCs. HWACCEL_MACHINES tells the command the path of an inventory with their
-addresses. They go when the command ends, or when this program is told to end.
+A load balancer, a boot server, a client, and three machines with BMCs. HWACCEL_MACHINES contains the path of an inventory with their
+addresses. They are removed when the command ends, or when this program is terminated.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from ansible_collections.hwaccel.gpu.tests.tools.jobs import CANNOT_RUN
 
 CLUSTER, SERVERS, CLIENT = "ocp", ("lb", "boot"), "client"
 MACHINES = ("bootstrap-0", "master-0", "worker-0")
-#: What a machine with a BIOS says of itself.
+#: Code of the architecture in requests of machines with a BIOS.
 BIOS = 0
 
 
 class Computer:
-    """A machine with a BMC: it asks for its address once it is switched on, and answers as a member of its cluster all the time."""
+    """A machine with a BMC. It requests an address after it is powered on, and always responds as a member of its cluster."""
 
     def __init__(self, host: Host, bmc: Bmc, folder: pathlib.Path) -> None:
         self._host, self._bmc = host, bmc
@@ -54,7 +54,7 @@ class Computer:
 
     def _run(self) -> None:
         while not self._ended.wait(0.5):
-            if self._bmc.state()[0] == "On" and self._card.asks(self._mac, BIOS):
+            if self._bmc.state()[0] == "On" and self._card.dhcp(self._mac, BIOS):
                 return
 
     def variables(self) -> dict[str, t.Any]:
@@ -67,7 +67,7 @@ class Computer:
 
 @contextlib.contextmanager
 def machines() -> c.Iterator[dict[str, str]]:
-    """Environment variables of a command that is to find them."""
+    """Environment variables of a command for these machines."""
     with contextlib.ExitStack() as stack:
         rig = stack.enter_context(contextlib.closing(BootRig(say)))
         for name in SERVERS:
@@ -91,8 +91,8 @@ def machines() -> c.Iterator[dict[str, str]]:
         yield {**rig.login, "HWACCEL_MACHINES": str(inventory)}
 
 
-def told_to_end(number: int, _frame: types.FrameType | None) -> None:
-    # Once: what is being put away then is put away.
+def terminated(number: int, _frame: types.FrameType | None) -> None:
+    # Further signals are ignored, so that the cleanup is completed.
     signal.signal(number, signal.SIG_IGN)
     raise SystemExit(128 + number)
 
@@ -102,8 +102,8 @@ def main(command: list[str]) -> int:
         say(reason)
         return CANNOT_RUN
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, told_to_end)
-    with machines() as found, subprocess.Popen(command, env={**os.environ, **found}) as process:
+        signal.signal(number, terminated)
+    with machines() as variables, subprocess.Popen(command, env={**os.environ, **variables}) as process:
         try:
             return process.wait()
         finally:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A BMC that lets nobody in but by sessions, and has few of them: stands before an emulated one, which knows none."""
+"""A BMC that requires sessions, and supports only few: a proxy of an emulated BMC, which has no sessions."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _SESSIONS = f"{_SERVICE}/Sessions"
 
 
 class Sessions:
-    """open: paths of sessions by what they are known by. begun: how many there were."""
+    """open: paths of open sessions by token. begun: number of all sessions."""
 
-    #: At a time.
-    MOST = 1
+    #: Maximum number of open sessions.
+    LIMIT = 1
 
     def __init__(self, bmc: Bmc) -> None:
         self.open: dict[str, str] = {}
         self.begun = 0
         self._bmc = bmc
-        way = self
+        sessions = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def _do(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, answer, headers = way._answer(
+                status, answer, headers = sessions._answer(
                     self.command, self.path, body, self.headers.get("X-Auth-Token", "")
                 )
                 self.send_response(status)
@@ -70,7 +70,7 @@ class Sessions:
         if (method, path) == ("POST", _SESSIONS):
             return self._begin(json.loads(body))
         if path.rstrip("/") == "/redfish/v1":
-            status, answer, _headers = self._passed(method, path, body)
+            status, answer, _headers = self._forward(method, path, body)
             root = json.loads(answer)
             root |= {"SessionService": {"@odata.id": _SERVICE}, "Links": {"Sessions": {"@odata.id": _SESSIONS}}}
             return status, json.dumps(root).encode(), {}
@@ -79,25 +79,25 @@ class Sessions:
         if method == "DELETE" and path == self.open[token]:
             del self.open[token]
             return 204, b"", {}
-        return self._passed(method, path, body)
+        return self._forward(method, path, body)
 
-    def _begin(self, asked: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
-        if (asked.get("UserName"), asked.get("Password")) != (USERNAME, self._bmc.password):
+    def _begin(self, credentials: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
+        if (credentials.get("UserName"), credentials.get("Password")) != (USERNAME, self._bmc.password):
             return 401, b"{}", {}
-        if len(self.open) >= self.MOST:
+        if len(self.open) >= self.LIMIT:
             return 503, b"{}", {}
         self.begun += 1
         token = secrets.token_hex(16)
         self.open[token] = f"{_SESSIONS}/{self.begun}"
         return 201, b"{}", {"X-Auth-Token": token, "Location": self.open[token]}
 
-    def _passed(self, method: str, path: str, body: bytes) -> tuple[int, bytes, dict[str, str]]:
+    def _forward(self, method: str, path: str, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         password = base64.b64encode(f"{USERNAME}:{self._bmc.password}".encode()).decode()
         headers = {"Content-Type": "application/json", "Authorization": f"Basic {password}"}
-        asked = urllib.request.Request(f"https://{self._bmc.address}{path}", body or None, headers, method=method)
+        request = urllib.request.Request(f"https://{self._bmc.address}{path}", body or None, headers, method=method)
         try:
             with urllib.request.urlopen(
-                asked, timeout=30, context=ssl.create_default_context(cafile=self._bmc.ca)
+                request, timeout=30, context=ssl.create_default_context(cafile=self._bmc.ca)
             ) as answer:
                 return answer.status, answer.read(), {}
         except urllib.error.HTTPError as error:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client that opens a new connection for each request, so many a second, until its standard input is closed. Prints what came of them as JSON.
+"""A client that opens a new connection for each request, at a constant rate, until its standard input is closed. Prints the results as JSON.
 
 client.py ADDRESS PORT RATE
 """
@@ -15,14 +15,14 @@ import sys
 import time
 
 REQUEST = b"GET / HTTP/1.0\r\n\r\n"
-#: As many at a time, so that a member that does not answer holds no rate up, and files are enough.
-AT_A_TIME = 400
-PATIENCE = 15
+#: Maximum number of open connections, so that a member without responses does not reduce the rate, and the limit of open files is not reached.
+MAX_OPEN = 400
+TIMEOUT = 15
 
 
-async def ask(address: str, port: int, answers: collections.Counter[str], lost: list[tuple[float, str]]) -> None:
+async def request(address: str, port: int, answers: collections.Counter[str], lost: list[tuple[float, str]]) -> None:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             reader, writer = await asyncio.open_connection(address, port)
             try:
                 writer.write(REQUEST)
@@ -39,19 +39,19 @@ async def ask(address: str, port: int, answers: collections.Counter[str], lost: 
 
 async def main(address: str, port: str, rate: str) -> None:
     loop = asyncio.get_running_loop()
-    asked_to_end = loop.run_in_executor(None, sys.stdin.read)
+    end = loop.run_in_executor(None, sys.stdin.read)
     answers: collections.Counter[str] = collections.Counter()
     lost: list[tuple[float, str]] = []
     running: set[asyncio.Task[None]] = set()
-    began = due = loop.time()
-    while not asked_to_end.done():
-        if len(running) < AT_A_TIME:
-            task = loop.create_task(ask(address, int(port), answers, lost))
+    start = due = loop.time()
+    while not end.done():
+        if len(running) < MAX_OPEN:
+            task = loop.create_task(request(address, int(port), answers, lost))
             running.add(task)
             task.add_done_callback(running.discard)
         due = max(due + 1 / float(rate), loop.time() - 1)
         await asyncio.sleep(max(0.0, due - loop.time()))
-    seconds = loop.time() - began
+    seconds = loop.time() - start
     await asyncio.gather(*running)
     print(json.dumps({"seconds": seconds, "answers": answers, "lost": lost}))
 

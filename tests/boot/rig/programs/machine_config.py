@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What serves a cluster's machines their configs: the file config/ROLE of a folder over TLS, and whether it serves at all. Notes who has asked for configs,
-one line of JSON each.
+"""The server of machine configs of a cluster: serves the file config/ROLE of a folder over TLS, and /healthz. Appends a line of JSON to LOG for each request
+of a config.
 
-machine_config.py PORT CERTIFICATE FOLDER NOTES
+machine_config.py PORT CERTIFICATE FOLDER LOG
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ def answer(path: str, folder: pathlib.Path) -> bytes:
     return head.encode() + body
 
 
-async def main(port: str, certificate: str, folder: str, notes: str) -> None:
+async def main(port: str, certificate: str, folder: str, log: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError), contextlib.closing(writer):
             line, _end, head = (await reader.readuntil(b"\r\n\r\n")).decode().partition("\r\n")
             path = line.split()[1]
             if path.startswith("/config/"):
                 headers = email.message_from_string(head)
-                asked = {
+                request = {
                     "path": path,
                     "peer": writer.get_extra_info("peername")[0],
                     "accept": headers["Accept"],
                     "agent": headers["User-Agent"],
                 }
-                with open(notes, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(asked) + "\n")
+                with open(log, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(request) + "\n")
             writer.write(answer(path, pathlib.Path(folder)))
             await writer.drain()
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A member of a load balancer: answers every request with its name, over TLS where a port has it.
+"""A member of a load balancer: responds to every request with its name, over TLS on ports with "=tls".
 
 member.py NAME CERTIFICATE PORT[=tls]...
 """
@@ -24,7 +24,7 @@ class Answer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.request += data
-        # A request that asks for it stays in flight until its member dies.
+        # A request for /slow stays in flight until the end of the member.
         if b"\r\n\r\n" in self.request and not self.request.startswith(b"GET /slow "):
             self.transport.write(self.answer)  # type: ignore[attr-defined]
             self.transport.close()
@@ -32,7 +32,7 @@ class Answer(asyncio.Protocol):
 
 async def main(name: str, certificate: str, *ports: str) -> None:
     loop = asyncio.get_running_loop()
-    for port, _equals, tls in (given.partition("=") for given in ports):
+    for port, _equals, tls in (one.partition("=") for one in ports):
         context = None
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client that asks again and again and prints when it was answered, in seconds since 1970, one line each, until it is killed.
+"""A client that sends requests until it is killed, and prints the time of each response in seconds since 1970, one per line.
 
 prober.py ADDRESS PORT
 """
