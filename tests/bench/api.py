@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The benchmark's own few requests to the sandbox: a client apart from the one that is measured."""
+"""The benchmark's own requests to the sandbox, with another client than the measured one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from measure import OWN_AGENT
 
 
 class Api:
-    """A sandbox's admin: client certificate, keep-alive, JSON."""
+    """A client with the identity of the sandbox's administrator."""
 
     def __init__(self, kubeconfig: pathlib.Path) -> None:
         self.config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
@@ -59,11 +59,13 @@ class Api:
 
     def call(self, method: str, path: str, content: Any = None, kind: str = "application/json") -> dict[str, Any]:
         payload = None if content is None else json.dumps(content)
-        answer = self.pool.request(method, path, body=payload, headers={"User-Agent": OWN_AGENT, "Content-Type": kind})
-        if answer.status >= 400 and answer.status not in (404, 409):
-            raise SystemExit(f"{method} {path}: {answer.status} {answer.data[:500]!r}")
-        found: dict[str, Any] = json.loads(answer.data)
-        return found
+        response = self.pool.request(
+            method, path, body=payload, headers={"User-Agent": OWN_AGENT, "Content-Type": kind}
+        )
+        if response.status >= 400 and response.status not in (404, 409):
+            raise SystemExit(f"{method} {path}: {response.status} {response.data[:500]!r}")
+        document: dict[str, Any] = json.loads(response.data)
+        return document
 
     def each(self, work: Callable[[Any], Any], items: Iterable[Any]) -> None:
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
@@ -71,7 +73,7 @@ class Api:
                 del unused
 
     def kubeconfig_at(self, port: int, path: pathlib.Path) -> pathlib.Path:
-        """The same credentials through another port of loopback."""
+        """Writes a kubeconfig with the same credentials and another port of loopback."""
         changed = json.loads(json.dumps(self.config))
         changed["clusters"][0]["cluster"]["server"] = f"https://{self.address.hostname}:{port}"
         path.touch(mode=0o600)

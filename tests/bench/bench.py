@@ -1,12 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make bench`: one table, the peers in the same run on the same sandbox, and the stated budgets beside it.
+"""`make bench`: one table with peers in the same run on the same sandbox, and the results for the budgets.
 
-What is measured is a whole `ansible-playbook` process with one task, as a user runs it; the row "a module that only exits"
-tells how much of that is Ansible itself, and what remains may not be more than the peer's (a number of seconds would judge
-the machine). Requests come from the API server's audit log. The exit status is 1 when a budget is missed. Times on a busy
-machine are noise: judge by requests, CPU and the ratios.
+Each measurement is a whole `ansible-playbook` process with one task, as users run it. The row "a module that only exits"
+shows the part of Ansible itself; the rest must not exceed that of the peer (a limit in seconds would judge the machine).
+Requests are counted in the API server's audit log. The exit status is 1 if a budget is exceeded. Times on a busy machine
+are not reliable: compare requests, CPU and the ratios.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SSA = {"state": "present", "apply": True, "server_side_apply": {"field_manager":
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """One stated limit: what it is about, what was measured, what is allowed, and the same of the peer where there is one."""
+    """One limit, with the measured value and that of the peer, if there is one."""
 
     what: str
     measured: float
@@ -86,54 +86,54 @@ CONTENDERS: dict[str, Callable[[str, str], list[dict[str, Any]]]] = {
 
 
 def drift(api: Api, namespace: str) -> None:
-    """Somebody edits one ConfigMap: a value of ours."""
+    """Edits a value of ours in one ConfigMap."""
     path = f"/api/v1/namespaces/{namespace}/configmaps/bench-0?fieldManager=somebody"
     api.call("PATCH", path, {"data": {"key-0": "edited"}}, "application/merge-patch+json")
 
 
 def apply_rows(stage: Stage, api: Api, runs: int) -> Rows:
-    # A cluster's first set makes the namespace of the records, once: that is not part of applying these objects.
+    # The first set of a cluster also creates the namespace of the records, which is not part of this measurement.
     first = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "first", "namespace": "default"}}
     task = {"name": "first", "kubeconfig": str(stage.kubeconfig), "definition": [first], "wait": False}
     stage.run(stage.playbook("first", [{"name": "Apply", "hwaccel.gpu.manifest_set": task}]))
-    rows = life_rows(stage, api, stage.kubeconfig, runs)
+    rows = lifecycle_rows(stage, api, stage.kubeconfig, runs)
     with delayed(str(api.address.hostname), int(api.address.port or 443), ROUND_TRIP) as port:
-        rows += life_rows(stage, api, api.kubeconfig_at(port, stage.work / "far"), min(3, runs), ", +20 ms")
+        rows += lifecycle_rows(stage, api, api.kubeconfig_at(port, stage.work / "far"), min(3, runs), ", +20 ms")
     return sorted(rows, key=lambda row: [IDLE, *CONTENDERS].index(row[0]))
 
 
-def life_rows(stage: Stage, api: Api, kubeconfig: pathlib.Path, runs: int, way: str = "") -> Rows:
-    """Create, no-op and one drifted object for each contender; the loop, which takes half a minute, has one no-op.
+def lifecycle_rows(stage: Stage, api: Api, kubeconfig: pathlib.Path, runs: int, connection: str = "") -> Rows:
+    """Creation, runs without changes and one drifted object for each contender; the loop, which takes half a minute, has one run without changes.
 
-    The no-ops run in turn, not contender by contender: a machine whose speed changes meanwhile does so for all of them.
+    The contenders alternate in runs without changes, so that a changed speed of the machine affects all of them.
     """
-    namespaces = {name: f"bench{'-far' if way else ''}-{number}" for number, name in enumerate(CONTENDERS)}
+    namespaces = {name: f"bench{'-far' if connection else ''}-{number}" for number, name in enumerate(CONTENDERS)}
     playbooks = {
         name: stage.playbook(namespaces[name], tasks(str(kubeconfig), namespaces[name]))
         for name, tasks in CONTENDERS.items()
     }
     rows: Rows = []
     for name, playbook in playbooks.items():
-        progress(f"{name}{way}: create")
-        rows.append((name, f"create 40{way}", stage.run(playbook)))
+        progress(f"{name}{connection}: create")
+        rows.append((name, f"create 40{connection}", stage.run(playbook)))
         stage.run(playbook)
-    progress(f"no-op{way}, {runs} times in turn")
+    progress(f"no-op{connection}, {runs} times in turn")
     playbooks[IDLE] = stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}])
     once = {name: functools.partial(stage.run, playbook) for name, playbook in playbooks.items()}
     quick = {name: run for name, run in once.items() if "loop" not in name}
     slow = {name: run for name, run in once.items() if "loop" in name}
-    rows += [(name, f"no-op{way}", cost) for name, cost in (medians(runs, quick) | medians(1, slow)).items()]
+    rows += [(name, f"no-op{connection}", cost) for name, cost in (medians(runs, quick) | medians(1, slow)).items()]
     for name, namespace in namespaces.items():
-        progress(f"{name}{way}: one drifted")
+        progress(f"{name}{connection}: one drifted")
         drift(api, namespace)
-        rows.append((name, f"one drifted{way}", once[name]()))
+        rows.append((name, f"one drifted{connection}", once[name]()))
     return rows
 
 
 def fleet_rows(stage: Stage, api: Api, count: int) -> Rows:
-    progress(f"making {count} nodes of 30 KB each")
+    progress(f"creating {count} nodes of 30 KB each")
     api.each(lambda number: api.call("POST", "/api/v1/nodes", fat_node(number)), range(count))
-    progress("waiting until the controllers have done with them")
+    progress("waiting until the controllers have processed them")
     stage.await_rest()
     rows: Rows = []
     kubeconfig = str(stage.kubeconfig)
@@ -163,11 +163,11 @@ def site_rows(stage: Stage, runs: int) -> Rows:
 
 def budgets(rows: Rows) -> list[Budget]:
     cost = {(name, what): value for name, what, value in rows}
-    found = []
+    result = []
     own, peer = "manifest_set", "kubernetes.core.k8s, list"
     if (own, "no-op") in cost:
         no_op, other, idle = cost[own, "no-op"], cost[peer, "no-op"], cost[IDLE, "no-op"]
-        found += [
+        result += [
             Budget("no-op: requests", no_op.requests, 12, other.requests),
             Budget("no-op: writes", no_op.writes, 0, other.writes or None),
             Budget("no-op: changed tasks", no_op.changed, 0),
@@ -189,13 +189,13 @@ def budgets(rows: Rows) -> list[Budget]:
     for name, what, value in rows:
         if name == "node_info":
             other = next(other for peer_name, peer_what, other in rows if peer_name == "kubernetes.core.k8s_info")
-            found.append(Budget(f"node_info, {what}: seconds", value.wall, 8, round(other.wall, 1)))
-            found.append(Budget(f"node_info, {what}: peak MiB", value.peak_mib, 150, round(other.peak_mib)))
+            result.append(Budget(f"node_info, {what}: seconds", value.wall, 8, round(other.wall, 1)))
+            result.append(Budget(f"node_info, {what}: peak MiB", value.peak_mib, 150, round(other.peak_mib)))
         if name == "site" and what == "no-op":
-            found.append(Budget("site, no-op: seconds", value.wall, 20))
-            found.append(Budget("site, no-op: writes", value.writes, 0))
-            found.append(Budget("site, no-op: changed tasks", value.changed, 0))
-    return found
+            result.append(Budget("site, no-op: seconds", value.wall, 20))
+            result.append(Budget("site, no-op: writes", value.writes, 0))
+            result.append(Budget("site, no-op: changed tasks", value.changed, 0))
+    return result
 
 
 def progress(text: str) -> None:
@@ -217,7 +217,7 @@ def table(rows: Rows) -> str:
 
 @contextlib.contextmanager
 def sandbox(fleet: dict[str, Any]) -> Iterator[Stage]:
-    """A sandbox of the benchmark's own, taken away in any case."""
+    """A sandbox of the benchmark, which is always removed at the end."""
     state = peers.environments.BUILD / "state" / "bench"
     os.environ["XDG_STATE_HOME"] = str(state)
     root = state / "hwaccel-gpu" / "sandbox" / "bench"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A TCP proxy on loopback that adds a round trip's time: what an API server in another city feels like."""
+"""A TCP proxy on loopback that adds a round-trip time, as if the API server were in another city."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 
 class DelayProxy:
-    """Every chunk leaves `one_way` seconds after it arrived, in order, in both directions: bandwidth stays, latency grows."""
+    """Every chunk is sent `one_way` seconds after its arrival, in order and in both directions. This adds latency without reducing bandwidth."""
 
     def __init__(self, host: str, port: int, one_way: float) -> None:
         self.target = (host, port)
@@ -40,7 +40,7 @@ class DelayProxy:
         server.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection; asyncio.run cancels what is still open at the end, so both sides are closed in any case."""
+        """One connection. At the end, asyncio.run cancels open ones, so that both sides are always closed."""
         with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             upstream_reader, upstream_writer = await asyncio.open_connection(*self.target)
             with contextlib.closing(upstream_writer):

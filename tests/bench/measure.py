@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one command and tells what it cost: wall time, CPU and peak memory of all its processes, requests to the API server."""
+"""Runs one command and measures wall time, CPU and peak memory of all its processes, and requests to the API server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
 
 from support.audit import AuditLog
 
-#: The benchmark's own requests (nodes it makes, drift it causes) carry this name and are not counted.
+#: User agent of the benchmark's own requests (created nodes, drift), which are not counted.
 OWN_AGENT = "hwaccel-bench"
 RECAP = re.compile(r"changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """peak_mib: of the largest single process; requests and writes: of the admin identity; changed: tasks, by Ansible's recap."""
+    """peak_mib: of the largest process. requests, writes: of the administrator. changed: number of tasks in Ansible's recap."""
 
     wall: float
     cpu: float
@@ -71,7 +71,7 @@ class Stage:
         ]
         log = AuditLog(self.audit_log)
         output = self.work / "output.log"
-        began = time.monotonic()
+        start = time.monotonic()
         with open(output, "w", encoding="utf-8") as file:
             process = subprocess.Popen(
                 command,
@@ -82,23 +82,23 @@ class Stage:
             )
             status, usage = os.wait4(process.pid, 0)[1:]
             process.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - began
+        wall = time.monotonic() - start
         text = output.read_text(encoding="utf-8")
         if process.returncode and expect_success:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-6000:]}")
         recap = RECAP.findall(text)
-        seen = [request for request in log.requests() if self.is_counted(request)] if self.audit_log.exists() else []
+        counted = [request for request in log.requests() if self.is_counted(request)] if self.audit_log.exists() else []
         return Cost(
             wall=wall,
             cpu=usage.ru_utime + usage.ru_stime,
             peak_mib=usage.ru_maxrss / 1024,
-            requests=len(seen),
-            writes=sum(request.is_write for request in seen),
-            changed=sum(int(found[0]) for found in recap),
+            requests=len(counted),
+            writes=sum(request.is_write for request in counted),
+            changed=sum(int(row[0]) for row in recap),
         )
 
     def await_rest(self, quiet: float = 10.0, limit: float = 900.0) -> None:
-        """Until nobody has written to a node for `quiet` seconds: controllers go on with new nodes for minutes, and a client would be measured beside them."""
+        """Waits until no node has been written to for `quiet` seconds: controllers process new nodes for minutes and would affect measurements."""
         end = time.monotonic() + limit
         while True:
             log = AuditLog(self.audit_log)
@@ -110,14 +110,14 @@ class Stage:
 
     @staticmethod
     def is_counted(request: Any) -> bool:
-        """What an Ansible run asked: not the control plane's own components, not the simulated nodes, not this benchmark."""
+        """Whether an Ansible run sent the request, and no component of the control plane, simulated node or this benchmark."""
         return not request.user.startswith("system:") and not request.user_agent.startswith(
             (OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet")
         )
 
 
 def medians(rounds: int, contenders: Mapping[str, Callable[[], Cost]]) -> dict[str, Cost]:
-    """Each contender once a round; of its rounds the middle for times and memory, the largest for the counts."""
+    """Runs each contender once per round; returns medians of times and memory, and the largest counts."""
     costs: dict[str, list[Cost]] = {name: [] for name in contenders}
     for _round in range(rounds):
         for name, once in contenders.items():

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the benchmark applies and lists: 40 objects of 8 kinds in one namespace, and nodes as fat as real ones."""
+"""Objects that the benchmark applies and lists: 40 objects of 8 kinds in one namespace, and nodes of realistic size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 def workload(kind: str, name: str) -> dict[str, Any]:
-    """A workload that no node matches: it costs the controllers nothing."""
+    """A workload that matches no node, so that controllers create no pods for it."""
     labels = {"app": name}
     container = {
         "name": "main",
@@ -68,7 +68,7 @@ def body(kind: str, number: int) -> dict[str, Any]:
 
 def objects(namespace: str) -> list[dict[str, Any]]:
     """The Namespace and 39 objects in it."""
-    found: list[dict[str, Any]] = [
+    result: list[dict[str, Any]] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": {"bench": "true"}}}
     ]
     for kind, count in COUNTS.items():
@@ -77,12 +77,12 @@ def objects(namespace: str) -> list[dict[str, Any]]:
             manifest["metadata"] = {"name": f"bench-{number}", "namespace": namespace, "labels": {"bench": "true"}}
             if kind == "RoleBinding":
                 manifest["subjects"][0]["namespace"] = namespace
-            found.append(manifest)
-    return found
+            result.append(manifest)
+    return result
 
 
 def fat_node(number: int) -> dict[str, Any]:
-    """About 30 KB, as a node with 50 images and NFD's labels has them; every fifth has no GPU."""
+    """A node of about 30 KB, with 50 images and NFD's labels. Every fifth node has no GPU."""
     gpu = number % 5 != 0
     labels = {f"feature.node.kubernetes.io/cpu-cpuid.FEATURE{index}": "true" for index in range(120)}
     labels |= {"kubernetes.io/hostname": f"fat-{number}", "pool": "training" if gpu else "cpu"}

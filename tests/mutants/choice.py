@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which mutants a run takes, and which tests each of them meets."""
+"""Selection of mutants for a run, and of tests for each mutant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from ansible_collections.hwaccel.gpu.tests.mutants.mutations import Mutant, mutants
 
 _UTILS = "plugins/module_utils"
-#: What decides, by the part of the source that it lies in. What the plans of the host roles call lies beside them.
+#: Sources with decisions, by area. Functions that the plans of host roles call are in the same folders.
 AREAS = {
     "engine": (f"{_UTILS}/_manifest_set/*.py", f"{_UTILS}/_workloads/*.py"),
     "state": (f"{_UTILS}/_state/*.py",),
@@ -24,9 +24,10 @@ AREAS = {
 
 
 def seeded(tree: pathlib.Path, seed: int, count: int) -> list[tuple[str, Mutant]]:
-    """So many mutants with their areas, the areas in turn.
+    """`count` mutants with their areas, taken from each area in turn.
 
-    Each has its rank from the seed and from what it is, so the same seed takes the same mutants from another tree, and a smaller count takes the first of them.
+    The rank of a mutant depends only on the seed and its identity: the same seed selects the same mutants in another tree,
+    and a smaller count selects the first of them.
     """
     lots = {
         area: sorted(_of_area(tree, patterns), key=lambda one: _rank(seed, one)) for area, patterns in AREAS.items()
@@ -48,10 +49,10 @@ def _rank(seed: int, mutant: Mutant) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What one file of tests did with no mutant in the source.
+    """A run of one file of tests without a mutant.
 
-    seconds: of each test that passed, by its name; lines: tests by source and line; imported: lines by source that run while the tests are collected;
-    shared: lines by source that run in fixtures of more than one test; failed: tests that did not pass.
+    seconds: durations of passed tests. lines: tests by source and line. imported: lines by source that run during the collection of tests.
+    shared: lines by source that run in fixtures of several tests. failed: failed tests.
     """
 
     seconds: Mapping[str, float]
@@ -62,7 +63,7 @@ class Record:
 
 
 def record_of(answer: Mapping) -> Record:
-    """From what a worker has written."""
+    """The record in the answer of a worker."""
     return Record(
         answer["seconds"],
         {path: {int(line): tuple(tests) for line, tests in lines.items()} for path, lines in answer["lines"].items()},
@@ -73,18 +74,18 @@ def record_of(answer: Mapping) -> Record:
 
 
 def chosen(mutant: Mutant, records: Iterable[Record]) -> dict[str, float]:
-    """Tests that run the mutant's lines with the seconds that each takes, the fastest first.
+    """Tests that run the mutant's lines, with their durations and the fastest first.
 
-    A line that runs at import leaves its trace with nobody: whoever runs any line of that source may see its change.
+    A line that runs during the import is assigned to no test, so all tests that run any line of that source are selected.
     """
-    wanted = range(mutant.lines[0], mutant.lines[1] + 1)
-    found: dict[str, float] = {}
+    mutated = range(mutant.lines[0], mutant.lines[1] + 1)
+    tests: dict[str, float] = {}
     for record in records:
         lines = record.lines.get(mutant.path, {})
-        names = {name for line in wanted for name in lines.get(line, ())}
-        if record.shared.get(mutant.path, frozenset()).intersection(wanted):
+        names = {name for line in mutated for name in lines.get(line, ())}
+        if record.shared.get(mutant.path, frozenset()).intersection(mutated):
             names.update(record.seconds)
-        if not mutant.inside or record.imported.get(mutant.path, frozenset()).intersection(wanted):
-            names.update(name for tests in lines.values() for name in tests)
-        found |= {name: record.seconds[name] for name in names if name in record.seconds}
-    return dict(sorted(found.items(), key=lambda entry: (entry[1], entry[0])))
+        if not mutant.inside or record.imported.get(mutant.path, frozenset()).intersection(mutated):
+            names.update(name for row in lines.values() for name in row)
+        tests |= {name: record.seconds[name] for name in names if name in record.seconds}
+    return dict(sorted(tests.items(), key=lambda entry: (entry[1], entry[0])))

@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mutation tests of what decides: how many small faults of the source the unit tests notice.
+"""Mutation tests of sources with decisions: the share of small faults that unit tests detect.
 
-mutants.py run [--count N] [--seed N] [--workers N] TESTS...   the seeded mutants, each against those of the tests (files, folders) that run its lines
-mutants.py compare BEFORE AFTER                                what two runs say of the mutants that both have (status 1: the share killed has fallen)
+mutants.py run [--count N] [--seed N] [--workers N] TESTS...   runs the selected mutants, each with those tests (of files or folders) that run its lines
+mutants.py compare BEFORE AFTER                                compares two runs for their common mutants (status 1: the share of killed ones has fallen)
 
-A run that was interrupted goes on where it was: results lie in the cache, named by the mutated file and the tests that it met. mutmut wants a
-package's modules at its top level and copies them to a place of its own, where none has its name in ansible_collections; cosmic-ray changes the
-checkout itself and runs one command, that is all tests, for each mutant. Neither knows a mutant again in another tree.
+An interrupted run can be continued: results are in the cache, with keys of the mutated file and its tests. mutmut requires the modules of a
+package at the top level and copies them to another folder, where they have no names in ansible_collections; cosmic-ray changes the
+checkout itself and runs one command, that is all tests, for each mutant. Neither identifies a mutant in another tree.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ansible_collections.hwaccel.gpu.tests.mutants.mutations import Mutant
 from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 SEED, COUNT, WORKERS = 15, 300, 2
-#: A mutant that makes a test so many times slower has been noticed.
+#: A mutant is detected if it makes a test slower by this factor.
 SLOWER = 10
-#: Seconds: a test of a millisecond on a machine that does something else; pytest's start and the imports.
+#: Seconds: minimum limit of a test, which may be slow on a busy machine; and limit for pytest's start with imports.
 SHORTEST, START = 10.0, 60.0
-#: Tests of a first, quick round: most mutants go no further, and need no other file of tests imported.
+#: Number of tests in a first round, which detect most mutants, so that no other files of tests have to be imported.
 FIRST = 30
-#: Seconds for one file of tests without a mutant.
+#: Limit in seconds for one file of tests without a mutant.
 RECORDING = 1800.0
 
 
@@ -50,11 +50,11 @@ class Worker:
         shutil.rmtree(home, ignore_errors=True)
         self.tree = home.joinpath(*environments.PLACE)
         shutil.copytree(environments.TREE, self.tree, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        # Tools look for what they write, budgets and pages, in the checkout that a tree lies in.
+        # Tools search for generated files, such as budgets and pages, in the checkout that contains the tree.
         for name in ("docs", "tests"):
             (home / name).symlink_to(self.tree / name)
         self.changes = 0
-        # A short name: sockets have no long ones.
+        # The name is short, because the length of socket paths is limited.
         self.temporary = tempfile.mkdtemp(prefix="mutants-")
         own = {
             "PYTHONPATH": str(home / ".build"),
@@ -71,11 +71,11 @@ class Worker:
         print(json.dumps(request), file=self.process.stdin, flush=True)
         answer = json.loads(self.process.stdout.readline() or '{"error": "the worker has ended"}')
         if "error" in answer:
-            raise SystemExit(f"{request} came to no answer: {answer['error']}Next: repair tests/mutants/worker.py.")
+            raise SystemExit(f"{request} got no answer: {answer['error']}Next: correct tests/mutants/worker.py.")
         return answer
 
     def meet(self, mutant: Mutant, tests: dict[str, float]) -> dict:
-        """The answer of the first round of tests that notices the mutant, else of the last round."""
+        """The answer of the first round of tests that detects the mutant, or of the last round."""
         path = self.tree / mutant.path
         source = path.read_text(encoding="utf-8")
         answer: dict = {}
@@ -92,7 +92,7 @@ class Worker:
         return answer
 
     def _write(self, path: pathlib.Path, source: str) -> None:
-        """With a time that no compiled file of another content has: Python compares seconds and size."""
+        """Writes the source with a unique modification time, because Python validates compiled files by seconds and size."""
         path.write_text(source, encoding="utf-8")
         self.changes += 1
         os.utime(path, (self.changes, self.changes))
@@ -104,7 +104,7 @@ class Worker:
 
 
 class Crew:
-    """Workers, and what is given to whichever is free."""
+    """Workers, which process entries in parallel."""
 
     def __init__(self, count: int) -> None:
         self.free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
@@ -129,7 +129,7 @@ class Crew:
                     done.result()
                     progress(number)
             except BaseException:
-                # Nobody waits for the entries that have not begun.
+                # Entries that have not been started are cancelled.
                 pool.shutdown(wait=False, cancel_futures=True)
                 self.stop()
                 raise
@@ -140,35 +140,35 @@ class Crew:
 
 
 class Progress:
-    """A line every few seconds, and the last one."""
+    """Prints a progress line every few seconds, and the last one."""
 
     def __init__(self, what: str, total: int) -> None:
-        self.what, self.total, self.started, self.told = what, total, time.monotonic(), 0.0
+        self.what, self.total, self.started, self.printed = what, total, time.monotonic(), 0.0
 
     def __call__(self, done: int, more: str = "") -> None:
         now = time.monotonic()
-        if now - self.told > 10 or done == self.total:
+        if now - self.printed > 10 or done == self.total:
             left = (now - self.started) / done * (self.total - done)
             print(f"{self.what}: {done} of {self.total}{more}, about {left / 60:.1f} minutes left", flush=True)
-            self.told = now
+            self.printed = now
 
 
 def test_files(tree: pathlib.Path, places: Sequence[str]) -> list[str]:
-    found = {
+    paths = {
         path
         for place in places
         for path in ([tree / place] if place.endswith(".py") else (tree / place).rglob("test_*.py"))
     }
-    return sorted(path.relative_to(tree).as_posix() for path in found)
+    return sorted(path.relative_to(tree).as_posix() for path in paths)
 
 
 def helpers_of(tree: pathlib.Path) -> list[pathlib.Path]:
-    """What any file of unit tests may import."""
+    """Files that unit tests may import."""
     return [path for path in (tree / "tests" / "unit").rglob("*.py") if not path.name.startswith("test_")]
 
 
 def records(tree: pathlib.Path, files: Sequence[str], crew: Crew, kept: results.Kept) -> dict[str, choice.Record]:
-    """What each file of tests runs with no mutant: from the cache where neither it nor what it may import has changed."""
+    """Records of files of tests without a mutant, from the cache if neither the file nor any file that it may import has changed."""
     common = results.digest_of(tree, [*helpers_of(tree), *(tree / "plugins").rglob("*.py")])
     keys = {
         file: results.digest("record", sys.version, common, results.digest_of(tree, [tree / file])) for file in files
@@ -197,15 +197,15 @@ def records(tree: pathlib.Path, files: Sequence[str], crew: Crew, kept: results.
 
 
 def judge(
-    tree: pathlib.Path, files: Sequence[str], wanted: list[tuple[str, Mutant]], crew: Crew, kept: results.Kept
+    tree: pathlib.Path, files: Sequence[str], selected: list[tuple[str, Mutant]], crew: Crew, kept: results.Kept
 ) -> list[results.Result]:
     known = records(tree, files, crew, kept)
-    tests = {mutant.identity: choice.chosen(mutant, known.values()) for _area, mutant in wanted}
+    tests = {mutant.identity: choice.chosen(mutant, known.values()) for _area, mutant in selected}
     helpers = results.digest_of(tree, helpers_of(tree))
-    # As they are now, and in the workers' copies: the tree may change meanwhile.
+    # The present contents, which are those in the workers' copies, because the tree may change during the run.
     contents = {file: results.digest_of(tree, [tree / file]) for file in files}
-    sources = {path: (tree / path).read_text(encoding="utf-8") for path in {mutant.path for _area, mutant in wanted}}
-    found: dict[str, results.Result] = {}
+    sources = {path: (tree / path).read_text(encoding="utf-8") for path in {mutant.path for _area, mutant in selected}}
+    judged: dict[str, results.Result] = {}
 
     def meet(worker: Worker, entry: tuple[str, Mutant]) -> None:
         area, mutant = entry
@@ -228,33 +228,33 @@ def judge(
         by = "the clock" if answer.get("timeout") else answer["failed"]
         verdict = results.KILLED if by else results.SURVIVED if names else results.UNCOVERED
         place = f"{mutant.path}:{mutant.lines[0]}"
-        found[mutant.identity] = results.Result(
+        judged[mutant.identity] = results.Result(
             mutant.identity, area, place, mutant.function, mutant.change, verdict, by, len(names), answer["seconds"]
         )
 
-    progress = Progress("mutants", len(wanted))
+    progress = Progress("mutants", len(selected))
 
-    def told(done: int) -> None:
-        survived = sum(one.verdict != results.KILLED for one in list(found.values()))
+    def report(done: int) -> None:
+        survived = sum(one.verdict != results.KILLED for one in list(judged.values()))
         progress(done, f", {done - survived} killed, {survived} not")
 
-    crew.each(meet, wanted, told)
-    return [found[mutant.identity] for _area, mutant in wanted]
+    crew.each(meet, selected, report)
+    return [judged[mutant.identity] for _area, mutant in selected]
 
 
 def run(places: Sequence[str], seed: int, count: int, workers: int) -> int:
-    """1 where fewer are killed than in the run before with the same seed and the same count."""
+    """Returns 1 if fewer mutants are killed than in the previous run with the same seed."""
     tree, cache = environments.TREE, environments.cache_folder() / "mutants"
-    wanted = choice.seeded(tree, seed, count)
+    selected = choice.seeded(tree, seed, count)
     crew = Crew(workers)
     try:
-        found = judge(tree, test_files(tree, places), wanted, crew, results.Kept(cache / "kept"))
+        result = judge(tree, test_files(tree, places), selected, crew, results.Kept(cache / "kept"))
     finally:
         crew.stop()
     path = cache / "runs" / f"seed-{seed}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}.json"
     earlier = sorted(path.parent.glob(f"seed-{seed}-*.json"))
-    results.write_run(path, seed, found)
-    print(f"{results.summary(found)}\nwritten to {path}")
+    results.write_run(path, seed, result)
+    print(f"{results.summary(result)}\nwritten to {path}")
     return compare(earlier[-1], path) if earlier else 0
 
 
@@ -265,7 +265,7 @@ def compare(before: pathlib.Path, after: pathlib.Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="mutation tests of what decides")
+    parser = argparse.ArgumentParser(description="mutation tests of sources with decisions")
     actions = parser.add_subparsers(dest="action", required=True)
     runs = actions.add_parser("run")
     for option, default in (("--seed", SEED), ("--count", COUNT), ("--workers", WORKERS)):

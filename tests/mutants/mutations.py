@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mutants of a Python source: each one small change that a test should notice.
+"""Mutants of a Python source: each is a small change that a test should detect.
 
-No mutant lies in a docstring, a text, a log call, a type annotation or a decorator. A mutant is known by its function, its operator, the source
-of its statement without layout and its place among equal ones: the same one is found in another tree, whatever else was changed in the file.
+There are no mutants in docstrings, texts, log calls, type annotations and decorators. A mutant is identified by its function, its operator, the source
+of its statement without layout, and its number among equal ones, so that it can be identified in another tree, also after other changes of the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 LOGS = frozenset({"debug", "log", "logger", "logging", "warn", "warnings", "vvv", "vvvv"})
 
-#: Operator, the node's replacement.
+#: Operator, and the replacement of the node.
 Change = tuple[str, ast.AST]
 
 
@@ -46,8 +46,8 @@ Change = tuple[str, ast.AST]
 class Mutant:
     """One change of one file.
 
-    path: below the collection; lines: first and last of its statement (of its head, where it has a body); inside: whether a function holds it;
-    start, end: bytes of the file that `text` replaces.
+    path: relative to the collection. lines: first and last line of its statement (of the head of a compound one). inside: whether it is in a function.
+    start, end: bytes of the file that `after` replaces.
     """
 
     path: str
@@ -78,11 +78,11 @@ class Mutant:
 
 def mutants(path: str, source: str) -> list[Mutant]:
     """Every mutant of a file, in the order of the source."""
-    found = list(_Search(path, source).within(ast.parse(source), "", False))
-    seen: dict[str, int] = {}
+    candidates = list(_Search(path, source).within(ast.parse(source), "", False))
+    ordinals: dict[str, int] = {}
     result = []
-    for mutant in found:
-        ordinal = seen[mutant.identity] = seen.get(mutant.identity, -1) + 1
+    for mutant in candidates:
+        ordinal = ordinals[mutant.identity] = ordinals.get(mutant.identity, -1) + 1
         result.append(dataclasses.replace(mutant, ordinal=ordinal))
     return result
 
@@ -90,13 +90,13 @@ def mutants(path: str, source: str) -> list[Mutant]:
 class _Search:
     def __init__(self, path: str, source: str) -> None:
         self.path = path
-        # Offsets of ast count the bytes of a line.
+        # Offsets in ast are in bytes of a line.
         self.starts = [0]
         for line in source.encode().splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
 
     def within(self, parent: ast.AST, function: str, inside: bool) -> Iterator[Mutant]:
-        """Of the statements below parent."""
+        """Mutants of the statements below a node."""
         for statement in _statements(parent):
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{function}.{statement.name}".lstrip(".")
@@ -148,7 +148,7 @@ def _statements(parent: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _head(statement: ast.stmt) -> str:
-    """A statement without its body: what happens in there makes it no other one."""
+    """The source of a statement without its body, which is not part of its identity."""
     return ast.unparse(statement).split("\n", 1)[0] if getattr(statement, "body", None) else ast.unparse(statement)
 
 
@@ -169,7 +169,7 @@ def _removed(statement: ast.stmt) -> Iterator[Change]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The parts of a statement that are code of its own: no annotation, no text for somebody."""
+    """The expressions of a statement, without annotations and without messages."""
     if isinstance(statement, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
         return
     if isinstance(statement, ast.Expr) and (isinstance(statement.value, ast.Constant) or _logs(statement.value)):
@@ -188,7 +188,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 class _Condition(ast.expr):
-    """An expression, where it decides: its own changes come from those who find it elsewhere."""
+    """An expression as a condition. Its other mutants are those of the expression itself."""
 
     def __init__(self, test: ast.expr) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class _Condition(ast.expr):
 
 
 def _code(expression: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of an expression; what a text is made from is part of the text."""
+    """The nodes of an expression, without those within formatted texts."""
     if isinstance(expression, ast.JoinedStr) or _logs(expression):
         return
     yield expression
@@ -216,14 +216,14 @@ def _logs(node: ast.AST) -> bool:
 
 
 def _textual(node: ast.AST) -> bool:
-    """Added to, never reckoned with: any other operator only fails."""
+    """Whether a node is a text or a list, for which any operator except addition would only fail."""
     return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
 
 
 def _negatable(test: ast.expr) -> bool:
-    """Comparisons and `not` have operators of their own, which say the same."""
+    """Whether a condition can be negated. Comparisons and `not` have their own operators with the same effect."""
     return not (isinstance(test, ast.Compare) and len(test.ops) == 1) and not (
         isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What became of mutants: kept outside the checkout while a run goes on, written down at its end, compared with an earlier run."""
+"""Results of mutants: cached outside of the checkout during a run, written at its end, and compared with an earlier run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KILLED, SURVIVED, UNCOVERED = "killed", "survived", "uncovered"
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """verdict: killed by a test or by the clock, survived its tests, or uncovered: no test runs the line. by: the test; seconds: wall time."""
+    """verdict: killed by a test or by a time limit, survived its tests, or uncovered if no test runs the line. by: the test. seconds: wall time."""
 
     identity: str
     area: str
@@ -30,7 +30,7 @@ class Result:
 
 
 class Kept:
-    """A folder of small JSON files named by the content that they tell of; what was interrupted has written none."""
+    """A folder of small JSON files, whose names are keys of the content. Interrupted operations write no file."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ def digest(*parts: str) -> str:
 
 
 def digest_of(tree: pathlib.Path, paths: Iterable[pathlib.Path]) -> str:
-    """Of files' names and contents."""
+    """A digest of names and contents of files."""
     return digest(
         *(f"{path.relative_to(tree)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sorted(paths))
     )
@@ -76,7 +76,7 @@ def share(results: Sequence[Result]) -> str:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Each survivor, then the share by area and in all."""
+    """All survivors, and the shares of killed mutants by area and in total."""
     areas = dict.fromkeys(one.area for one in results)
     lines = [f"{area:12} {share([one for one in results if one.area == area])}" for area in areas]
     return "\n".join([*(told(one) for one in results if one.verdict != KILLED), *lines, f"{'all':12} {share(results)}"])
@@ -88,7 +88,7 @@ def told(one: Result) -> str:
 
 
 def compared(before: Sequence[Result], after: Sequence[Result]) -> tuple[str, bool]:
-    """What two runs say of the mutants that both have; whether the share killed has fallen."""
+    """A comparison of two runs for their common mutants, and whether the share of killed ones has fallen."""
     old, new = ({one.identity: one for one in run} for run in (before, after))
     both = [identity for identity in old if identity in new]
     earlier, later = [old[identity] for identity in both], [new[identity] for identity in both]

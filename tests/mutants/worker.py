@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs tests in a copy of the tree, each request in a process of its own that starts with pytest already loaded.
+"""Runs tests in a copy of the tree. Each request runs in a new process, in which pytest is already loaded.
 
-A request is a line of JSON on standard input, its answer one on standard output. Nothing of the collection is imported here: a run reads the
-source as it is then. What tests have started and left is ended with the run: whoever loses its parent becomes a child of this process.
+A request is a line of JSON on standard input, its answer a line on standard output. No module of the collection is imported here, so that a run
+reads the present source. Processes that tests leave behind are killed at the end of a run, because orphans become children of this process.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ import pytest
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SOURCE = "plugins/module_utils"
-#: Odd examples are the same ones in each run; what is loaded before pytest begins is no test, and needs no rewriting.
+#: Hypothesis uses the same examples in each run. Modules that are loaded before pytest contain no tests, and need no rewriting of assertions.
 ARGUMENTS = ("-q", "--hypothesis-seed=0", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
-# Once, before the first request.
+# This import is done once, before the first request.
 importlib.import_module("hypothesis")
 
 
 class Only:
-    """Runs the chosen tests in their order, and ends the process with the signal of a clock where one lasts too long."""
+    """Runs the selected tests in their order, and ends the process by a timer signal if a test exceeds its limit."""
 
     def __init__(self, limits: dict[str, float]) -> None:
         self.limits = limits
@@ -63,10 +63,10 @@ class Only:
 
 
 class Recorder:
-    """Which test runs which line, fixtures of its own counted in; what a fixture of several runs is said to be shared."""
+    """Records which test runs which line, with its function fixtures. Lines in fixtures with other scopes are recorded as shared."""
 
     def __init__(self) -> None:
-        # Only who records needs it: what meets mutants runs in any environment that has tests.
+        # Only this class requires coverage, so that tests of mutants run in any environment for tests.
         import coverage
 
         self.coverage = coverage.Coverage(data_file=None, include=[f"{os.getcwd()}/{SOURCE}/*"], config_file=False)
@@ -112,7 +112,7 @@ class Recorder:
 
 
 def run(request: dict, temporary: str) -> dict:
-    """In the process of the request; temporary: a folder of the tests' own, emptied by the next run."""
+    """Runs in the process of the request. temporary: a folder for the tests, which the next run empties."""
     common = [*ARGUMENTS, "--basetemp", temporary]
     if "record" in request:
         recorder = Recorder()
@@ -124,16 +124,16 @@ def run(request: dict, temporary: str) -> dict:
     only = Only(request["limits"])
     files = dict.fromkeys(name.split("::", 1)[0] for name in request["limits"])
     status = pytest.main([*common, "-x", *files], plugins=[only])
-    # Who finds none of its tests has judged nothing; a conftest.py that cannot be imported is told by its status only.
+    # Status 5 means that no tests were collected. The failed import of a conftest.py is reported by the status only.
     return {"failed": only.failed or (f"pytest ended with status {status}" if status not in (0, 5) else "")}
 
 
 def answered(request: dict, answer: pathlib.Path) -> dict:
-    """The answer of a process of its own, which has ended with all that it started."""
+    """The answer of a new process, which has ended with all processes that it started."""
     answer.unlink(missing_ok=True)
     child = os.fork()
     if not child:
-        # Nobody runs what the parent has left for its own end.
+        # The child ends by os._exit, so that exit handlers of the parent do not run.
         try:
             os.setsid()
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -160,18 +160,18 @@ def answered(request: dict, answer: pathlib.Path) -> dict:
 
 
 def _wait(child: int, limit: float) -> int | None:
-    """The signal that has ended the child, 0x100 for none, None where the time was over."""
+    """The signal that has ended the child, 0x100 for none, None after the limit."""
     until = time.monotonic() + limit
     while time.monotonic() < until:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
             return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0x100
         time.sleep(0.02)
     return None
 
 
 def end_children() -> None:
-    """Until there is none: an ended child leaves us its own."""
+    """Kills all children until there are none, because children of a killed process become children of this one."""
     me = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
     while children := me.read_text(encoding="ascii").split():
         for child in map(int, children):
@@ -195,7 +195,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    # This file's folder is no place of modules for the tests.
+    # Tests must not import modules from the folder of this file.
     sys.path.pop(0)
     with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--version"])

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which jobs a file is an input of: for `make test-changed`, and for results of `make soak` that go stale.
+"""Jobs of which a file is an input: for `make test-changed`, and for results of `make soak` that become stale.
 
-A file of tests belongs to the jobs whose commands name it or its folder. For all others the first row of ROWS that matches decides;
-what no row knows is an input of every job. For the inner loop only: `.ci/run` runs all.
+A file of tests belongs to the jobs whose commands contain it or its folder. For all other files, the first matching row of ROWS decides;
+a file without a row is an input of every job. This is for the inner loop only: `.ci/run` runs all jobs.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
 HOSTS = names(*BOOT, *SOAK_BOOT)
 SCENARIOS = ("molecule", "galaxy-importer")
 
-#: Beside what the rows say.
+#: Additional jobs by suffix.
 BY_SUFFIX = {
     ".py": ("ruff", *(job.name for job in LINT if job.name.startswith("sanity"))),
     ".yml": ("ansible-lint", *(job.name for job in LINT if job.name.startswith("sanity"))),
 }
-#: All of a checkout; these see the clone itself, or a package of it.
+#: Jobs whose input is the whole checkout or a package of it.
 WHOLE = ("tarball", "words", *names(*FRESH, *LOADED))
 
-#: What is recorded of soak, and its page: of no job an input, or each record would make results stale.
+#: The record of soak and its page are inputs of no job, because otherwise each record would make results stale.
 RECORD = ("tests/tools/soak.json", "docs/soak.md")
 
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -121,7 +121,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/tools/fresh_machine", ()),
     ("tests/tools/loaded", ()),
     ("tests/tools/quick/*", (*names(*LIVE, *SOAK_LIVE), *REAL, *HOSTS, *UNITS)),
-    # Of their results the runner's own tests tell.
+    # These are verified by unit tests of the runner.
     ("tests/tools/*", UNITS),
     ("tests/config.yml", BY_SUFFIX[".py"]),
     ("changelogs/*", ("changelog", "galaxy-importer")),
@@ -143,7 +143,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def runs(job: Job, path: str) -> bool:
-    """Whether its command names the file or a folder of it, and does not leave it out."""
+    """Whether the command of the job contains the file or a parent folder, and does not ignore it."""
     words = " ".join(job.command).split()
     ignored = [word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
 
@@ -154,28 +154,28 @@ def runs(job: Job, path: str) -> bool:
 
 
 def row(path: str) -> tuple[str, ...] | None:
-    return next((found for pattern, found in ROWS if fnmatch.fnmatchcase(path, pattern)), None)
+    return next((jobs for pattern, jobs in ROWS if fnmatch.fnmatchcase(path, pattern)), None)
 
 
 @functools.cache
 def importers() -> dict[str, list[str]]:
-    """Files of tests that others import: {path: paths of these}."""
-    found: dict[str, list[str]] = {}
+    """Paths of files that import a file of tests, by path of the latter."""
+    paths: dict[str, list[str]] = {}
     top = pathlib.Path(__file__).resolve().parents[2]
     for path in (top / "tests").rglob("*.py"):
         for package, module in IMPORTED.findall(path.read_text(encoding="utf-8")):
-            found.setdefault(f"tests/{package.replace('.', '/')}/{module}.py", []).append(str(path.relative_to(top)))
-    return found
+            paths.setdefault(f"tests/{package.replace('.', '/')}/{module}.py", []).append(str(path.relative_to(top)))
+    return paths
 
 
 def named(path: str) -> set[str]:
-    """Jobs whose commands name the file, or one that imports it."""
+    """Jobs whose commands contain the file, or a file that imports it."""
     users = [path, *importers().get(path, ())]
     return {job.name for job in JOBS if any(runs(job, user) for user in users)}
 
 
 def touched(path: str) -> set[str]:
-    """Names of the jobs that the file is an input of."""
+    """Names of the jobs of which the file is an input."""
     if path in RECORD:
         return set()
     found = named(path) if pathlib.PurePath(path).name.startswith("test_") else set()
@@ -190,7 +190,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def files(base: str) -> list[str]:
-    """What differs from where the work began, committed or not. base: "" means origin/main where it is known and behind, else the commit before."""
+    """Files that differ from a base, committed or not. base: "" means origin/main if it exists and differs from HEAD, otherwise the previous commit."""
     here = git("rev-parse", "HEAD")
     if not base:
         known = git("for-each-ref", "--format=%(objectname)", "refs/remotes/origin/main")

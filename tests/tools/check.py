@@ -1,12 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs a suite of tests/tools/jobs.py, several jobs at a time, and adds up what they counted.
+"""Runs a suite of tests/tools/jobs.py, several jobs at a time, and adds up their counts of tests.
 
 check.py lint|node|boot|all [--only TEXT] [--changed [BASE]]
 
-Each job's output goes to .build/logs/<job>.log; the end of it is shown when the job fails. Jobs whose Python is not on this
-machine are counted as skipped, with the reason. What each cost is in .build/logs/costs.json; who is over the budget by half is told.
+The output of each job is in .build/logs/<job>.log; its end is shown when the job fails. Jobs whose Python is not available are
+counted as skipped, with the reason. Costs are in .build/logs/costs.json; jobs that exceed their budgets by half are reported.
 The last line is `N passed, N failed, N skipped`; the exit status is 1 when
 anything failed.
 """
@@ -46,7 +46,7 @@ PRINTING = threading.Lock()
 
 @dataclasses.dataclass
 class Result:
-    """counts: what the job's own runner counted, or one for the job; reason: why it was skipped or failed; cpu: seconds, where they are known."""
+    """counts: those of the job's test runner, or one for the job. reason: why it was skipped or failed. cpu: seconds, if they are known."""
 
     counts: dict[str, int]
     seconds: float = 0.0
@@ -67,13 +67,13 @@ def say(text: str) -> None:
         print(f"[{time.monotonic() - STARTED:5.0f} s] {text}", flush=True)
 
 
-#: Between two lines on a job that runs.
+#: Seconds between two progress lines of a running job.
 LINE_SECONDS = 60
-#: Of jobs that others wait for, where we may say so (nice(2)): three times as much of a core as others get that want it too.
+#: Priority (nice(2)) of jobs for which others wait, if it can be set: they get three times as much processor time as competing jobs.
 FIRST = -5
-#: Setting of the kernel, and what as many jobs as run at a time need of it.
+#: Setting of the kernel, and its minimum for the number of parallel jobs.
 INSTANCES, ENOUGH = pathlib.Path("/proc/sys/fs/inotify/max_user_instances"), 1024
-#: Somebody asked us to end: jobs end, with what they have started.
+#: Set by a signal: jobs are terminated, with all processes that they have started.
 STOPPED = threading.Event()
 
 
@@ -82,14 +82,14 @@ def log_of(job: str) -> pathlib.Path:
 
 
 def failures(job: str) -> list[str]:
-    """Names of its tests that failed, where it is a pytest run: all of them at the end, for a reader who has only that."""
+    """Names of all failed tests of a pytest run, which are repeated at the end of the output."""
     log = log_of(job)
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    return list(dict.fromkeys(found[1] for line in lines if (found := FAILURE.match(line))))
+    return list(dict.fromkeys(match[1] for line in lines if (match := FAILURE.match(line))))
 
 
 def count(job: Job, text: str, status: int) -> dict[str, int]:
-    """pytest's own closing line where the job is a pytest run, else the job itself counts as one."""
+    """The counts in the closing line of pytest, or one for a job without pytest."""
     counts: dict[str, int] = {}
     closing = [line for line in text.splitlines() if CLOSING.match(line)] if "pytest" in job.command else []
     if closing:
@@ -117,11 +117,11 @@ def variables(job: Job, folder: pathlib.Path) -> dict[str, str]:
 
 
 def run(job: Job) -> Result:
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         folder = environments.ensure(job.profile)
-    except environments.Unavailable as lacking:
-        return Result({"skipped": 1}, reason=str(lacking))
+    except environments.Unavailable as reason:
+        return Result({"skipped": 1}, reason=str(reason))
     say(f"start   {job.name}")
     used = log_of(job.name).with_suffix(".used")
     used.unlink(missing_ok=True)
@@ -140,27 +140,30 @@ def run(job: Job) -> Result:
             with contextlib.suppress(PermissionError):
                 os.setpriority(os.PRIO_PROCESS, process.pid, FIRST)
         status, reason = wait(job, process)
-    told = json.loads(used.read_text(encoding="utf-8")) if used.exists() else {"cpu": None, "left": []}
-    if told["left"]:
-        say(f"ended   what {job.name} had left running: {'; '.join(line[:120] for line in told['left'])}")
-    seconds = time.monotonic() - began
+    usage = json.loads(used.read_text(encoding="utf-8")) if used.exists() else {"cpu": None, "left": []}
+    if usage["left"]:
+        say(f"ended   what {job.name} had left running: {'; '.join(line[:120] for line in usage['left'])}")
+    seconds = time.monotonic() - start
     if status == CANNOT_RUN:
         return Result({"skipped": 1}, seconds, last_line(log_of(job.name)))
     return Result(
-        count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status), seconds, reason, told["cpu"]
+        count(job, log_of(job.name).read_text(encoding="utf-8", errors="replace"), status),
+        seconds,
+        reason,
+        usage["cpu"],
     )
 
 
 def wait(job: Job, process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """Until it ends, with a line a minute on how far it is; past its limit, or when we are told to stop, it is ended with all that it started."""
+    """Waits for the end of a job, with a progress line each minute. At its limit, or after a signal, the job is terminated with all its processes."""
     end = time.monotonic() + job.limit
-    told = time.monotonic()
+    reported = time.monotonic()
     while time.monotonic() < end and not STOPPED.is_set():
         try:
             return process.wait(timeout=1), ""
         except subprocess.TimeoutExpired:
-            if time.monotonic() - told >= LINE_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported >= LINE_SECONDS:
+                reported = time.monotonic()
                 say(f"running {job.name}: {last_line(log_of(job.name))}")
     process.terminate()
     try:
@@ -193,7 +196,7 @@ def report(job: Job, result: Result) -> None:
 
 
 class Runner:
-    """Starts a job as soon as those before it have passed and a slot is free: whoever has the longest chain to the end first."""
+    """Starts a job as soon as its preceding jobs have passed and a slot is free, and jobs with the longest remaining chain first."""
 
     def __init__(self, jobs: tuple[Job, ...], slots: int) -> None:
         self.ranks = costs.ranks(jobs, costs.budgets())
@@ -210,7 +213,7 @@ class Runner:
         return all(name in self.results for name in job.after)
 
     def kept(self, job: Job) -> int:
-        """Slots that wait for longer chains: what these need is being built, which takes seconds from the cache, and cores for itself where it does not."""
+        """Slots that are reserved for longer chains whose parts are being built, which takes seconds with a cache, and otherwise uses all cores."""
         built = {other.name for other in self.running.values() if other.heavy}
         longer = [
             other
@@ -237,7 +240,7 @@ class Runner:
         report(job, result)
 
     def prepare(self, profiles: list[str]) -> None:
-        """Environments, one after the other, while the first jobs run: no job waits for its own once it could start."""
+        """Installs environments one after the other while the first jobs run, so that later jobs do not wait for theirs."""
         for profile in profiles:
             if not STOPPED.is_set():
                 with contextlib.suppress(environments.Unavailable):
@@ -257,7 +260,7 @@ class Runner:
 
 
 def processor_seconds() -> tuple[float, float]:
-    """Of the machine since its start, all cores together: idle (also with a disk to wait for), and all."""
+    """Idle time (including waits for disks) and total time of all cores since the boot of the machine."""
     with open("/proc/stat", encoding="utf-8") as file:
         spent = [int(field) for field in file.readline().split()[1:9]]
     return (spent[3] + spent[4]) / os.sysconf("SC_CLK_TCK"), sum(spent) / os.sysconf("SC_CLK_TCK")
@@ -301,8 +304,8 @@ def close(results: dict[str, Result]) -> int:
 
 @contextlib.contextmanager
 def enough_instances() -> t.Iterator[None]:
-    """Of inotify, which the kernel counts for all of a user's processes: a control plane has 13, a machine with systemd about ten, and by default there
-    are 128, where a kubelet ends at its start. Who may not change that has no machines either.
+    """Raises the kernel's limit of inotify instances of a user, if it can be changed. A control plane has 13, a machine with systemd about ten. The default is
+    128, above which a kubelet fails at its start. Users who cannot change the limit cannot run machines either.
     """
     before = INSTANCES.read_text(encoding="ascii") if os.access(INSTANCES, os.W_OK) else ""
     if not before or int(before) >= ENOUGH:
@@ -316,7 +319,7 @@ def enough_instances() -> t.Iterator[None]:
 
 
 def run_all(runner: Runner) -> dict[str, Result]:
-    """Told to end, jobs end with what they have started."""
+    """Runs all jobs. After SIGTERM or SIGINT, jobs are terminated with all their processes."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: STOPPED.set())
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -338,7 +341,7 @@ def main() -> int:
         metavar="BASE",
         help="only jobs that have an input which differs from this commit",
     )
-    # Tests of servers wait for half of their time and more: on two cores these were idle for 54 % with two jobs, for 10 % with three.
+    # Tests of servers wait for more than half of their time: two cores were idle for 54 % of the time with two jobs, and for 10 % with three.
     parser.add_argument("--slots", type=int, default=4)
     arguments = parser.parse_args()
     touched = None if arguments.changed is None else changed.select(arguments.changed)

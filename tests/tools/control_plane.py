@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts the sandbox's control plane into the cache, by the way that users have: a sandbox is started once, and removed."""
+"""Fills the cache with the sandbox's control plane in the same way as for users: a sandbox is started once, and removed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each job of `make test` may cost, and what only it can find: the table in docs/contributing.md.
+"""Budgets of the jobs of `make test`, and problems that only one job can find: the table in docs/contributing.md.
 
-costs.py    what the last run measured becomes the budget, and the table is written anew (`make costs`, after a run that had the machine for itself)
+costs.py    the costs of the last run become the budgets, and the table is rewritten (`make costs`, after a run on an otherwise idle machine)
 
-Budgets stand in budgets.json, as nobody types them: {"pace": seconds (pace.py), "jobs": {job: {"cpu": seconds, "wall": seconds}}}, the latter rounded up.
+Budgets are in budgets.json, which is generated: {"pace": seconds (pace.py), "jobs": {job: {"cpu": seconds, "wall": seconds}}}, the latter rounded up.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ BUDGETS = pathlib.Path("tests/tools/budgets.json")
 MEASURED = environments.BUILD / "logs" / "costs.json"
 PAGE = pathlib.Path("docs/contributing.md")
 BEGIN, END = "<!-- made by `make costs` -->", "<!-- end of what is made -->"
-#: Budgets are rounded up to these seconds, so a short job does not warn of a second more.
+#: Budgets are rounded up to a multiple of these seconds, so that a short job does not exceed its budget by a second.
 STEP = 10
-#: A job warns above its budget by half.
+#: A job that exceeds its budget by half is reported.
 TOLERATED = 1.5
 
-#: What no other job would find: whoever cannot say it does not need the job.
+#: Problems that no other job would find. A job without any is not needed.
 FINDS = {
     "control plane": "a control plane that cannot be built from its modules, started or removed; fills the cache",
     "parts of real nodes": "a kubelet, containerd or image of a machine that cannot be built; fills the cache",
@@ -67,7 +67,7 @@ FINDS = {
 
 
 class Cost(t.TypedDict):
-    """Seconds; cpu: of all cores together, of all that the job started, and null where it was not measured."""
+    """Seconds. cpu: of all cores and of all processes of the job, None if it was not measured."""
 
     cpu: float | None
     wall: float
@@ -77,15 +77,15 @@ UNKNOWN = Cost(cpu=None, wall=0)
 
 
 class Costs(t.TypedDict):
-    """pace: of the machine that they were measured on."""
+    """pace: that of the machine of the measurement."""
 
     pace: float
     jobs: dict[str, Cost]
 
 
 def read(path: pathlib.Path) -> Costs:
-    found: Costs = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    content: Costs = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
 def budgets() -> dict[str, Cost]:
@@ -93,7 +93,7 @@ def budgets() -> dict[str, Cost]:
 
 
 def slower(pace: float) -> float:
-    """How much longer a machine of this pace takes than the one that the budgets are from."""
+    """The factor by which a machine with this pace is slower than that of the budgets."""
     return pace / read(environments.ROOT / BUDGETS)["pace"]
 
 
@@ -109,7 +109,7 @@ def figure(seconds: float | None) -> str:
 
 
 def table(jobs: tuple[Job, ...], known: dict[str, Cost]) -> str:
-    """The most expensive job first."""
+    """A table with the most expensive job first."""
     costs = {job.name: known.get(job.name, UNKNOWN) for job in jobs}
     lines = ["| job | CPU | wall | what only it can find |", "|---|---|---|---|"]
     for name in sorted(costs, key=lambda name: (-(costs[name]["cpu"] or 0), -costs[name]["wall"])):
@@ -126,8 +126,8 @@ def page(text: str, made: str) -> str:
 
 
 def over(measured: dict[str, Cost], known: dict[str, Cost], factor: float = 1.0) -> list[str]:
-    """A warning for each job above its budget by half, on a machine that takes longer by this factor."""
-    told = []
+    """A warning for each job that exceeds its budget by half, on a machine that is slower by this factor."""
+    warnings = []
     for name, cost in measured.items():
         limit = known.get(name, UNKNOWN)
         pairs = (("CPU", cost["cpu"], limit["cpu"]), ("wall", cost["wall"], limit["wall"]))
@@ -136,25 +136,25 @@ def over(measured: dict[str, Cost], known: dict[str, Cost], factor: float = 1.0)
             for kind, spent, budget in pairs
             if spent and budget and spent > TOLERATED * factor * budget
         ]
-        told += (
+        warnings += (
             [
                 f"warning: {name} is over its budget by half: {'; '.join(above)}. Next: make it cheaper, or `make costs` and say why."
             ]
             if above
             else []
         )
-    return told
+    return warnings
 
 
 def ranks(jobs: tuple[Job, ...], known: dict[str, Cost]) -> dict[str, float]:
-    """Seconds from a job's start to the end of the longest chain that waits for it; of a job that was never measured, its limit."""
-    found: dict[str, float] = {}
+    """Seconds from a job's start to the end of the longest chain of jobs that wait for it. For a job without a budget, its limit is used."""
+    seconds: dict[str, float] = {}
 
     def rank(job: Job) -> float:
-        if job.name not in found:
+        if job.name not in seconds:
             after = [rank(other) for other in jobs if job.name in other.after]
-            found[job.name] = (known[job.name]["wall"] if job.name in known else job.limit) + max(after, default=0.0)
-        return found[job.name]
+            seconds[job.name] = (known[job.name]["wall"] if job.name in known else job.limit) + max(after, default=0.0)
+        return seconds[job.name]
 
     return {job.name: rank(job) for job in jobs}
 

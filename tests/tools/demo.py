@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make demo` and `make demo-down` start, beside their environment: the collection's own playbooks.
+"""The commands of `make demo` and `make demo-down`: the collection's playbooks.
 
 demo.py up                     ansible-playbook hwaccel.gpu.demo
-demo.py down                   takes the sandbox away again
-demo.py twice                  for the tests: up (the table is right), up again (nothing may change or be written), down (nothing may be left)
+demo.py down                   removes the sandbox
+demo.py twice                  for the tests: up (the table is correct), up again (nothing may change or be written), down (nothing may be left behind)
    --fleet FILE                ... with this fleet instead of the default one
-   --pools declared            ... and its pools with GPUs as whoever runs that cluster would declare them; otherwise they are found
-   --installed                 ... of the collection's tarball, installed by itself, from another working directory, and validate on its cluster
+   --pools declared            ... and its pools with GPUs are declared as in an inventory; otherwise they are detected
+   --installed                 ... from the installed tarball of the collection and another working directory, and validate on its cluster
    --options TEXT              ... with further options of ansible-playbook
 """
 
@@ -54,7 +54,7 @@ REMOVE = [
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """path: of the user's fleet file, empty for the default fleet. declared: its pools are given to the run, as an inventory would."""
+    """path: the user's fleet file, empty for the default fleet. declared: its pools are declared for the run, as in an inventory."""
 
     path: str = ""
     declared: bool = False
@@ -71,7 +71,7 @@ def state_folder() -> pathlib.Path:
 
 
 def playbook(*arguments: str) -> tuple[int, str]:
-    """Runs ansible-playbook, shows its output as it comes and returns it."""
+    """Runs ansible-playbook, and prints and returns its output."""
     lines = []
     with subprocess.Popen(
         ["ansible-playbook", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -83,8 +83,8 @@ def playbook(*arguments: str) -> tuple[int, str]:
 
 
 def declared_pools(pools: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """`hwaccel_pools` for those pools of a fleet file that have GPUs: by their labels, or by their nodes where labels do not tell them from others."""
-    found = []
+    """`hwaccel_pools` for the pools of a fleet file with GPUs: by labels, or by nodes if the labels do not distinguish them from other pools."""
+    declared = []
     for pool in pools:
         if not pool.get("gpu"):
             continue
@@ -93,7 +93,7 @@ def declared_pools(pools: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
             labels <= (other.get("labels") or {}).items() for other in pools if other is not pool
         )
         nodes = [f"{pool['name']}-{number}" for number in range(pool.get("count", 1))]
-        found.append(
+        declared.append(
             {
                 "name": pool["name"],
                 **({"selector": ",".join(f"{key}={value}" for key, value in labels)} if apart else {"nodes": nodes}),
@@ -101,7 +101,7 @@ def declared_pools(pools: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
                 **({"driver": {"provider": "host"}} if pool.get("host_driver") else {}),
             }
         )
-    return found
+    return declared
 
 
 def variables(fleet: Fleet) -> dict[str, t.Any]:
@@ -112,13 +112,13 @@ def variables(fleet: Fleet) -> dict[str, t.Any]:
 
 
 def consent(text: str, fleet: Fleet) -> str:
-    """How the run that a message asks for is started here; empty where none is asked for."""
-    asked = re.search(r"run once with (\w+): (\d+) or more", text)
-    if not asked:
+    """The command of the run that a message requests; empty if it requests none."""
+    match = re.search(r"run once with (\w+): (\d+) or more", text)
+    if not match:
         return ""
     again = [f"FLEET={fleet.path}"] if fleet.path else []
     again += ["POOLS=declared"] if fleet.declared else []
-    return " ".join(["Next, where this is meant: make demo", *again, f"ARGS='-e {asked[1]}={asked[2]}'"])
+    return " ".join(["Next, where this is meant: make demo", *again, f"ARGS='-e {match[1]}={match[2]}'"])
 
 
 def up(fleet: Fleet, *options: str) -> tuple[int, str]:
@@ -127,10 +127,10 @@ def up(fleet: Fleet, *options: str) -> tuple[int, str]:
             "First run: the control plane is fetched or built once, which takes one to eight minutes, and up to 6 GiB of disk meanwhile.",
             flush=True,
         )
-    wanted = variables(fleet)
-    status, text = playbook("hwaccel.gpu.demo", *(["-e", json.dumps(wanted)] if wanted else []), *options)
-    if status and (told := consent(text, fleet)):
-        print(told)
+    extra = variables(fleet)
+    status, text = playbook("hwaccel.gpu.demo", *(["-e", json.dumps(extra)] if extra else []), *options)
+    if status and (message := consent(text, fleet)):
+        print(message)
     return status, text
 
 
@@ -151,7 +151,7 @@ def down() -> int:
 
 @contextlib.contextmanager
 def from_tarball() -> Iterator[None]:
-    """Playbooks run from the tarball, without a way to what only the checkout has."""
+    """Playbooks run from the installed tarball, without access to files that only the checkout contains."""
     with tempfile.TemporaryDirectory() as scratch:
         environment = tarball.only(tarball.install(tarball.build(scratch)))
         os.environ.clear()
@@ -169,7 +169,7 @@ def output_faults(text: str, fleet: Fleet) -> list[str]:
 
 
 def writes(mark: int) -> list[str]:
-    """What the collection's own client has written since, by the API server's audit log."""
+    """Writes of the collection's client since an offset of the API server's audit log."""
     sys.path.insert(0, str(environments.TREE / "tests" / "live"))
     from support.audit import AuditLog
 
@@ -180,15 +180,15 @@ def writes(mark: int) -> list[str]:
 
 
 def validation_faults(text: str, fleet: Fleet) -> list[str]:
-    """What is wrong with hwaccel.gpu.validate on the cluster whose files the demo's output names."""
+    """Problems of hwaccel.gpu.validate on the cluster whose kubeconfig the demo has printed."""
     (kubeconfig,) = re.findall("^KUBECONFIG=(.+)$", text, re.MULTILINE)
     with tempfile.TemporaryDirectory() as scratch:
         inventory = pathlib.Path(scratch) / "inventory.json"
         one = {"ansible_connection": "local", "hwaccel_connection": {"kubeconfig": kubeconfig}}
         inventory.write_text(json.dumps({"gpu_clusters": {"hosts": {"one": one}}}), encoding="utf-8")
-        status, told = playbook("-i", str(inventory), "hwaccel.gpu.validate")
+        status, output = playbook("-i", str(inventory), "hwaccel.gpu.validate")
     nodes = sum(pool["count"] for pool in fleet.pools() if pool.get("gpu"))
-    right = status == 0 and f"validation: {nodes} of {nodes} passed" in told
+    right = status == 0 and f"validation: {nodes} of {nodes} passed" in output
     return [] if right else [f"validate ended with {status}, and does not tell that {nodes} nodes have passed"]
 
 
@@ -200,11 +200,11 @@ def twice(fleet: Fleet, *, validated: bool) -> int:
             return 1
         faults = output_faults(text, fleet)
         audit = next(state_folder().glob("sandbox/*/audit.log"))
-        mark, began = audit.stat().st_size, time.monotonic()
+        mark, start = audit.stat().st_size, time.monotonic()
         status, text = up(fleet)
-        changed = sum(int(found[0]) for found in RECAP.findall(text))
+        changed = sum(int(match[0]) for match in RECAP.findall(text))
         written = writes(mark)
-        print(f"second run: {time.monotonic() - began:.0f} s, changed={changed}, {len(written)} writes")
+        print(f"second run: {time.monotonic() - start:.0f} s, changed={changed}, {len(written)} writes")
         faults += [f"the second run ended with {status}"] if status or not RECAP.search(text) else []
         faults += [f"the second run says changed={changed}"] if changed else []
         faults += [f"the second run wrote {line}" for line in written]

@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Python environments of the Makefile, cached by their content below the XDG cache folder.
 
-environments.py path PROFILE             prints the environment's folder, made first where it is missing
+environments.py path PROFILE             prints the environment's folder, and creates it if it is missing
 environments.py run PROFILE -- COMMAND   runs COMMAND in it, from the collection's tree
-environments.py list                     the profiles, and why one of them cannot be had on this machine
+environments.py list                     prints the profiles, and why one of them is not available on this machine
 
-An environment's folder is named after the hash of its requirements and its Python: a changed list makes a new one, and an
-interrupted installation is never taken for a finished one (the marker file is written last, under a lock).
+The name of an environment's folder contains a hash of its requirements and its Python, so changed requirements lead to a new one. An
+interrupted installation is not regarded as complete, because the marker file is written last, under a lock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLACE = (".build", "ansible_collections", "hwaccel", "gpu")
 
 
 def checkout() -> pathlib.Path:
-    """The clone, also where this file runs from its copy in the tree."""
+    """The clone, also if this file runs from its copy in the tree."""
     here = pathlib.Path(__file__).resolve().parents[2]
     return here.parents[3] if here.parts[-4:] == PLACE else here
 
@@ -38,19 +38,20 @@ def checkout() -> pathlib.Path:
 ROOT = checkout()
 BUILD = ROOT / ".build"
 TREE = ROOT.joinpath(*PLACE)
-#: Ansible's, for tests: seconds between two looks at workers, an option of the file alone. By default a run that waits takes a fortieth of a core for them.
+#: Ansible's configuration for tests: seconds between two polls of workers, an option without a variable. With its default, a waiting run needs a fortieth of a
+#: core.
 CONFIGURATION = "[defaults]\ninternal_poll_interval = 0.01\n"
 MARKER = ".complete"
 PROBE = "import sys, platform; print(*sys.version_info[:2], sys.base_prefix, platform.python_version(), sep='|'); import venv, ensurepip"
 
 
 class Unavailable(Exception):
-    """This machine cannot have the environment; the text says why."""
+    """The environment is not available on this machine; the text is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """requirements: file at the top level; extra: requirements beside it; pythons: lowest and highest minor that they install on."""
+    """requirements: a file at the top level. extra: additional requirements. pythons: lowest and highest supported minor version."""
 
     requirements: str
     extra: tuple[str, ...] = ()
@@ -99,7 +100,7 @@ def cache_folder() -> pathlib.Path:
 
 
 def probe(path: str) -> Interpreter | None:
-    """A name on PATH can be a version manager's shim for a Python that is not there: only a started one counts."""
+    """The Python at a path, if it can be started: a name on PATH can be a version manager's shim without an installed Python."""
     try:
         done = subprocess.run([path, "-c", PROBE], capture_output=True, text=True, timeout=30, check=False)
     except OSError:
@@ -113,7 +114,7 @@ def probe(path: str) -> Interpreter | None:
 
 
 def candidates(minor: int) -> Iterator[str]:
-    """The distribution's before others, as in the script `python` beside this file, which tells why."""
+    """Paths of Pythons, with those of the distribution first for the reason in the script `python` beside this file."""
     if sys.version_info.minor == minor:
         yield sys.executable
     yield f"/usr/bin/python3.{minor}"
@@ -124,31 +125,31 @@ def candidates(minor: int) -> Iterator[str]:
 
 
 def find_python(profile: Profile) -> Interpreter:
-    """The Python that runs this script where it fits, else the nearest one that does."""
+    """The Python that runs this script if it is suitable, otherwise another suitable one."""
     low, high = profile.pythons
     here = sys.version_info.minor
-    seen: list[Interpreter] = []
-    for minor in sorted(range(low, high + 1), key=lambda wanted: (wanted != here, wanted)):
+    incomplete: list[Interpreter] = []
+    for minor in sorted(range(low, high + 1), key=lambda version: (version != here, version)):
         for path in candidates(minor):
             found = probe(path)
             if found and found.minor == minor and found.complete:
                 return found
             if found and found.minor == minor:
-                seen.append(found)
-    if seen:
-        name = f"python3.{seen[0].minor}-venv"
+                incomplete.append(found)
+    if incomplete:
+        name = f"python3.{incomplete[0].minor}-venv"
         raise Unavailable(
-            f"{seen[0].path} comes without the venv and ensurepip modules. Next: apt-get install {name} (Debian keeps them in that package)."
+            f"{incomplete[0].path} comes without the venv and ensurepip modules. Next: apt-get install {name} (Debian keeps them in that package)."
         )
     raise Unavailable(f"no Python from 3.{low} to 3.{high} on this machine")
 
 
 def requirement_text(file: pathlib.Path) -> str:
-    """The file with the files that it includes, without comments: a reworded reason makes no new environment."""
+    """The file with the files that it includes, without comments, so that a changed comment leads to no new environment."""
     lines = []
     for line in file.read_text(encoding="utf-8").splitlines():
-        wanted = line.split("#", maxsplit=1)[0].strip()
-        lines.append(requirement_text(file.parent / wanted[3:]) if wanted.startswith("-r ") else wanted)
+        entry = line.split("#", maxsplit=1)[0].strip()
+        lines.append(requirement_text(file.parent / entry[3:]) if entry.startswith("-r ") else entry)
     return "\n".join(line for line in lines if line)
 
 
@@ -199,7 +200,7 @@ def install(folder: pathlib.Path, name: str, profile: Profile, python: Interpret
 
 
 def report_progress(name: str, lines: Iterator[str]) -> list[str]:
-    """One line every few seconds: enough to see that it moves and how far it is."""
+    """Prints a progress line every few seconds, and returns all lines."""
     tail: list[str] = []
     collected, last = 0, time.monotonic()
     for line in lines:
@@ -223,13 +224,15 @@ def ensure(name: str) -> pathlib.Path:
 
 
 def variables(folder: pathlib.Path) -> dict[str, str]:
-    """Ansible sees our tree, no configuration of the user's, and leaves its own files below .build only."""
+    """Environment variables with which Ansible uses our tree, ignores the user's configuration, and writes its files below .build only."""
     home = BUILD / "ansible"
     home.mkdir(parents=True, exist_ok=True)
     configuration = home / "ansible.cfg"
     configuration.write_text(CONFIGURATION, encoding="utf-8")
-    given = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "MOLECULE_", "PYTHON"))}
-    return given | {
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "MOLECULE_", "PYTHON"))
+    }
+    return inherited | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "VIRTUAL_ENV": str(folder),
         "LC_ALL": "C.UTF-8",
@@ -245,7 +248,7 @@ def variables(folder: pathlib.Path) -> dict[str, str]:
 
 
 def quick() -> pathlib.Path:
-    """A folder that makes Pythons with it on their path cheaper, outside of the tree: what they compile is kept in it."""
+    """A folder that makes Pythons with it on their path faster. It is outside of the tree, because it contains compiled code."""
     folder = BUILD / "quick"
     folder.mkdir(parents=True, exist_ok=True)
     for source in filter(pathlib.Path.is_file, (TREE / "tests" / "tools" / "quick").iterdir()):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Puts the end of a real `make demo` into the README: first_look.py LOG, where LOG is its output."""
+"""Writes the end of a real `make demo` to the README: first_look.py LOG, where LOG is the output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGIN, END = "<!-- first look: begin", "<!-- first look: end -->"
 
 
 def table(log: str) -> str:
-    """The lines that the demo's last task shows, as it shows them but for the home folder."""
+    """The lines of the demo's last task, with a replacement for the home folder."""
     lines = re.sub(r"\x1b\[[0-9;]*m", "", log).splitlines()
     first = next(number for number, line in enumerate(lines) if re.match(r"pool\b.*\bnodes\b.*\bkernel\b", line))
     last = next(number for number, line in enumerate(lines) if number > first and line.startswith("ok: "))

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the collection's tarball and has galaxy-importer take it, as Galaxy and Automation Hub do. A warning is a failure.
+"""Builds the collection's tarball and runs galaxy-importer on it, as Galaxy and Automation Hub do. A warning is a failure.
 
-ansible-lint and ansible-test are left to jobs of their own: galaxy-importer ends ansible-lint after three minutes whatever the machine does, and
+ansible-lint and ansible-test have their own jobs, because galaxy-importer ends ansible-lint after three minutes, even on a busy machine, and
 runs ansible-test in a container.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 
 import tarball
 
-#: Galaxy refuses a collection without one; ours is set by who publishes it.
+#: Galaxy refuses a collection without a repository, which is set at publication.
 REPOSITORY = "https://example.com/hwaccel/gpu"
 SETTINGS = {
     "run_ansible_lint": "False",
@@ -34,7 +34,7 @@ DONE = "Importer processing completed successfully"
 
 
 def published(folder: pathlib.Path) -> pathlib.Path:
-    """A copy of the collection in the working directory, as it is when somebody publishes it."""
+    """A copy of the collection in the working directory, with the changes for a publication."""
     copy = folder / "gpu"
     shutil.copytree(".", copy, ignore=shutil.ignore_patterns("__pycache__", ".build", ".git"))
     text, changed = re.subn(
@@ -49,9 +49,9 @@ def published(folder: pathlib.Path) -> pathlib.Path:
 
 
 def faults(output: str) -> list[str]:
-    """What prevents an import, from galaxy-importer's output."""
-    found = [match.group(0) for match in TROUBLE.finditer(output)]
-    return found or ([] if DONE in output else ["galaxy-importer has not come to its end"])
+    """Problems in galaxy-importer's output that prevent an import."""
+    problems = [match.group(0) for match in TROUBLE.finditer(output)]
+    return problems or ([] if DONE in output else ["galaxy-importer has not come to its end"])
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def main() -> int:
         copy = published(pathlib.Path(scratch))
         built = tarball.build(scratch, copy)
         environment = os.environ | {f"GALAXY_IMPORTER_{name.upper()}": value for name, value in SETTINGS.items()}
-        # It looks for the collection beside its own copy, and must not find the checkout.
+        # galaxy-importer searches these paths for the collection, and must not use the checkout.
         environment = {
             name: value for name, value in environment.items() if name not in ("PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH")
         }
@@ -74,9 +74,9 @@ def main() -> int:
             stderr=subprocess.STDOUT,
         )
     print(done.stdout)
-    found = faults(done.stdout)
-    print("\n".join(found) or f"{built.name}: galaxy-importer takes it")
-    return 1 if found or done.returncode else 0
+    problems = faults(done.stdout)
+    print("\n".join(problems) or f"{built.name}: galaxy-importer takes it")
+    return 1 if problems or done.returncode else 0
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs one job, ends everything that it has started and tells what all of it used.
+"""Runs one job, ends all processes that it has started, and reports their resource usage.
 
 reaper.py REPORT COMMAND...
 
-Control planes and what holds a container leave the job's session, so neither a process group nor rusage of the job's process finds
-them. Here they come back: orphans get this process for a parent (PR_SET_CHILD_SUBREAPER), which collects them, so their CPU time is
-in its own rusage, and ends those that the job leaves. Unlike a control group that needs no root, is the same with both versions of
-control groups, and counts what kubelets and container engines move to other groups.
-SIGTERM, also that of a runner that died: the job has CLEANING_SECONDS to put away what it has made.
-REPORT gets {"cpu": seconds, "left": command lines of what was still running when the job had ended}.
+Control planes and monitors of containers leave the job's session, so neither a process group nor the rusage of the job's process includes
+them. Orphans become children of this process (PR_SET_CHILD_SUBREAPER), which collects them, so that their CPU time is in its rusage, and
+kills those that remain after the job. Unlike a control group, this requires no root, is the same with both versions of control groups, and
+includes processes that kubelets and container engines move to other groups.
+After SIGTERM, also when the runner has died, the job has CLEANING_SECONDS for its cleanup.
+REPORT contains {"cpu": seconds, "left": command lines of processes that were still running after the end of the job}.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ import sys
 import types
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-#: What tests have to stop the control planes that they have started.
+#: Seconds in which tests can stop their control planes.
 CLEANING_SECONDS = 90
 
 
 class Job:
     def __init__(self, command: list[str]) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.asked = False
+        self.stopped = False
         signal.signal(signal.SIGTERM, self.stop)
         self.process = subprocess.Popen(command, start_new_session=True)
-        if self.asked:
+        if self.stopped:
             self.stop()
 
     def stop(self, *_: int | types.FrameType | None) -> None:
-        self.asked = True
+        self.stopped = True
         if self.process:
             signal.signal(signal.SIGALRM, self.kill)
             signal.alarm(CLEANING_SECONDS)
@@ -56,7 +56,7 @@ class Job:
                 os.killpg(self.process.pid, number)
 
     def collect(self) -> int:
-        """Exit status of the job. What else ends meanwhile is collected at once: whoever stops a daemon waits until it is gone."""
+        """Exit status of the job. Other processes are collected at their end, because programs that stop a daemon wait until it no longer exists."""
         assert self.process
         while True:
             pid, status = os.waitpid(-1, 0)
@@ -65,30 +65,30 @@ class Job:
 
 
 def children() -> list[int]:
-    """The kernel's own list of them is an option of its configuration."""
-    found = []
+    """Pids of children. The kernel's list of children depends on its configuration, so it is not used."""
+    pids = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
         except OSError:
             continue
         if int(parent) == os.getpid():
-            found.append(int(folder.name))
-    return found
+            pids.append(int(folder.name))
+    return pids
 
 
 def end_the_rest() -> list[str]:
-    """Children of whoever is killed come to this process, until there are none."""
+    """Kills all children until there are none, because children of a killed process become children of this one."""
     left = []
-    while found := children():
-        for pid in found:
+    while pids := children():
+        for pid in pids:
             line = (
                 pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
             )
-            # One that has ended, and waits to be collected, has no command line.
+            # A process that has ended and waits to be collected has no command line.
             left += [line] if line else []
             os.kill(pid, signal.SIGKILL)
-        for pid in found:
+        for pid in pids:
             os.waitpid(pid, 0)
     return left
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/rights.md, from the roles' vars/rights.yml. `make docs` writes it; tests hold the tables to the manifests and the page to the tables."""
+"""Generates docs/rights.md from the roles' vars/rights.yml, by `make docs`. Tests compare the tables with the manifests, and the page with the tables."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def code(values: list[str]) -> str:
 
 
 def on_the_host(row: dict[str, Any]) -> str:
-    """Everything that a container without a security context on a node of its own would not have, or has less of."""
+    """Differences from a container without a security context."""
     parts = [f"user {row['user']}" if row["user"] else "root"]
     parts += [
         name for name, there in (("privileged", row["privileged"]), ("the host's processes", row["host_pid"])) if there
@@ -60,7 +60,7 @@ def on_the_host(row: dict[str, Any]) -> str:
 
 
 def domain(row: dict[str, Any]) -> str:
-    """The SELinux type that its processes run as: container runtimes do not confine what is privileged."""
+    """The SELinux type of its processes. Container runtimes do not confine privileged containers."""
     return str(row["selinux"].get("type") or ("spc_t" if row["privileged"] else "container_t"))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role pages of docs/roles, and a README of each role, from meta/argument_specs.yml. `make docs` writes them; a test holds them up to date."""
+"""Generates the pages in docs/roles and a README of each role from meta/argument_specs.yml, by `make docs`. A test verifies that they are up to date."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _MARKUP = re.compile(r"\b([CVEOMP])\(([^()]*)\)")
 
 
 def markdown(text: Any) -> str:
-    """One paragraph of a description, Ansible's markup as Markdown's."""
+    """One paragraph of a description, with Markdown instead of Ansible's markup."""
     return _MARKUP.sub(_as_code, " ".join(str(text).split()))
 
 
-def _as_code(found: re.Match[str]) -> str:
-    plugin, hash_mark, rest = found[2].partition("#")
+def _as_code(match: re.Match[str]) -> str:
+    plugin, hash_mark, rest = match[2].partition("#")
     if not hash_mark:
-        return f"`{found[2]}`"
+        return f"`{match[2]}`"
     _kind, colon, option = rest.partition(":")
     return f"`{option}` of `{plugin}`" if colon else f"`{plugin}`"
 
 
 def sentences(text: Any) -> str:
-    """Descriptions are a string or a list of paragraphs; a table cell takes neither line ends nor bars."""
+    """A description, which is a string or a list of paragraphs, as a table cell, which cannot contain line ends or bars."""
     return " ".join(markdown(part) for part in (text if isinstance(text, list) else [text or ""])).replace("|", "\\|")
 
 
@@ -74,7 +74,7 @@ def table(options: Mapping[str, Any]) -> list[str]:
 
 
 def section(entry: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> list[str]:
-    """shared: the role's variables, which have a table of their own."""
+    """shared: the role's variables, which have their own table."""
     options = spec.get("options") or {}
     described = spec.get("description") or []
     lines = [f"## Entry point `{entry}`", "", sentences(spec.get("short_description")), ""]
@@ -113,7 +113,7 @@ def index(roles: list[pathlib.Path]) -> str:
 
 
 def readme(role: pathlib.Path) -> str:
-    """galaxy-importer refuses a role without one."""
+    """The README of a role. galaxy-importer refuses a role without one."""
     specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     page_of_role = f"[docs/roles/{role.name}.md](../../docs/roles/{role.name}.md)"
     lines = [
@@ -128,19 +128,19 @@ def readme(role: pathlib.Path) -> str:
 
 
 def pages(top: pathlib.Path) -> dict[str, str]:
-    """By their paths in the collection."""
+    """Generated pages by path in the collection."""
     roles = sorted(path.parents[1] for path in top.glob("roles/*/meta/argument_specs.yml"))
-    made = {"docs/roles/README.md": index(roles)} | {f"docs/roles/{role.name}.md": page(role) for role in roles}
-    return made | {f"roles/{role.name}/README.md": readme(role) for role in roles}
+    generated = {"docs/roles/README.md": index(roles)} | {f"docs/roles/{role.name}.md": page(role) for role in roles}
+    return generated | {f"roles/{role.name}/README.md": readme(role) for role in roles}
 
 
 def present(top: pathlib.Path) -> dict[str, str]:
-    """Those that are there, as `pages` has them."""
-    found = [
+    """Existing pages by path."""
+    paths = [
         *top.glob("docs/roles/*.md"),
         *(path for path in top.glob("roles/*/README.md") if (path.parent / "meta" / "argument_specs.yml").exists()),
     ]
-    return {path.relative_to(top).as_posix(): path.read_text(encoding="utf-8") for path in found}
+    return {path.relative_to(top).as_posix(): path.read_text(encoding="utf-8") for path in paths}
 
 
 def main() -> int:

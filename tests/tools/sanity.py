@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`ansible-test sanity` of the environment that runs this script, on a machine that reaches package registries only.
+"""`ansible-test sanity` of the environment that runs this script, on a machine with access to package registries only.
 
 sanity.py [option of ansible-test sanity ...]
 
-ansible-test fetches a script that installs pip from the project's CI server, before anything else. Where that server cannot
-be reached, its place in ansible-test's cache is taken by a few lines that use the pip that Python brings along. Everything
-else comes from the package index. ansible-test's own home is a folder in our cache, so the user's is left alone.
+At its start, ansible-test downloads a script that installs pip from the project's CI server. Because that server may not be reachable,
+ansible-test's cache gets a replacement, which uses the pip in Python's distribution. Everything else is downloaded from the package
+index. The home of ansible-test is a folder in our cache, so that the user's is not changed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ subprocess.run([sys.executable, "-m", "ensurepip", "--default-pip"], check=True,
 sys.exit(subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=False).returncode)
 '''
 
-#: pylint makes tens of millions of objects and keeps them to its end: looking for cycles among them again and again takes a quarter of its time.
+#: pylint creates tens of millions of objects and keeps them until its end. With default settings, garbage collection takes a quarter of its time.
 SELDOM = "import gc\n\ngc.set_threshold(200_000, 20, 100)\n"
 
 
 def pip_versions() -> set[str]:
-    """The pip versions that this ansible-test asks for: it names the script after them."""
+    """The pip versions that this ansible-test requires, which are part of the name of the script."""
     source = pathlib.Path(ansible_test.__path__[0]) / "_internal" / "python_requirements.py"
     return set(re.findall(r"\bpip=.([0-9][0-9.]*)", source.read_text(encoding="utf-8")))
 
@@ -55,7 +55,7 @@ def prepare_home() -> pathlib.Path:
 
 
 def collect_seldom(home: pathlib.Path) -> None:
-    """In the environment that ansible-test has made for pylint: it hands on no variable that would say so. The first run makes it, and has to wait."""
+    """Changes the environment that ansible-test has created for pylint, because it passes on no variables. The first run, which creates it, is not changed."""
     for packages in home.glob(".ansible/test/venv/sanity.pylint/*/*/lib/python*/site-packages"):
         place = packages / "sitecustomize.py"
         if not place.exists() or place.read_text(encoding="utf-8") != SELDOM:
@@ -71,7 +71,7 @@ def main() -> int:
     home = prepare_home()
     collect_seldom(home)
     here = os.environ | {"HOME": str(home), "PIP_CACHE_DIR": pip_cache}
-    # Without it ansible-test asks the clone's git for its files, and there the tree is ignored.
+    # Otherwise ansible-test gets its files from git of the clone, which ignores the tree.
     here["ANSIBLE_TEST_CONTENT_ROOT"] = str(environments.TREE)
     here.pop("PYTHONPATH", None)
     print("+ " + " ".join(command), flush=True)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the collection's tarball, installs it into an empty folder and finds there what a user of it needs."""
+"""Builds the collection's tarball, installs it into an empty folder, and verifies the installed collection."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ UNWANTED = (".build", ".git/", "__pycache__", ".pyc", "tests/output", ".ci/")
 
 
 def only(collections: str) -> dict[str, str]:
-    """The environment in which Ansible sees no collection but those in this folder: it looks for them on the path of Python modules too."""
+    """The environment in which Ansible uses only collections in this folder, without those on the path of Python modules."""
     return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
         "ANSIBLE_COLLECTIONS_PATH": collections
     }
 
 
 def ansible(*command: str, collections: str | None = None) -> str:
-    given = only(collections) if collections else None
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout
+    environment = only(collections) if collections else None
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def build(folder: str, collection: str | os.PathLike[str] = ".") -> pathlib.Path:
-    """The tarball of a collection, that in the working directory."""
+    """Builds the tarball of a collection, by default of that in the working directory."""
     ansible("ansible-galaxy", "collection", "build", "--output-path", folder, str(collection))
     (tarball,) = pathlib.Path(folder).glob("*.tar.gz")
     return tarball
 
 
 def install(tarball: pathlib.Path) -> str:
-    """A folder of collections with nothing but this one, beside the tarball."""
+    """Installs the tarball into a new folder of collections beside it, and returns that folder."""
     folder = str(tarball.with_name("installed"))
-    # Where it sees the checkout, it finds the collection installed and does nothing.
+    # With access to the checkout, ansible-galaxy would regard the collection as installed.
     ansible("ansible-galaxy", "collection", "install", str(tarball), "--offline", "-p", folder, collections=folder)
     return folder
 

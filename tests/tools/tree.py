@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies the checkout to .build/ansible_collections/hwaccel/gpu, where Ansible and ansible-test want a collection to lie.
+"""Copies the checkout to .build/ansible_collections/hwaccel/gpu, the path that Ansible and ansible-test require for a collection.
 
-Only what changed is copied and what is gone is removed, so it costs a tenth of a second when nothing changed. It asks no git:
-a source archive works like a clone. What .gitignore names is left out (its patterns here are plain names and globs).
+Only changed files are copied, and deleted ones are removed, so it takes a tenth of a second without changes. It does not use git, so that
+a source archive works like a clone. Paths in .gitignore are skipped (its patterns are plain names and globs).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def patterns() -> list[str]:
 
 
 def ignored(relative: str, ignore: list[str]) -> bool:
-    """A pattern with a slash before its end is meant from the top, any other for a name anywhere: as git reads them."""
+    """As in git, a pattern with a slash before its end is relative to the top, any other matches a name in any folder."""
     name = os.path.basename(relative)
     return any(
         fnmatch.fnmatch(relative, pattern.lstrip("/")) if "/" in pattern else fnmatch.fnmatch(name, pattern)
@@ -34,16 +34,16 @@ def ignored(relative: str, ignore: list[str]) -> bool:
 
 
 def listing(top: pathlib.Path, ignore: list[str]) -> dict[str, os.stat_result]:
-    """Every file and symbolic link below top that is not ignored, by its relative path."""
-    found: dict[str, os.stat_result] = {}
+    """Files and symbolic links below top that are not ignored, by relative path."""
+    files_by_path: dict[str, os.stat_result] = {}
     for folder, folders, files in os.walk(top):
         base = os.path.relpath(folder, top)
         prefix = "" if base == "." else f"{base}/"
         folders[:] = [name for name in folders if not ignored(prefix + name, ignore)]
         for name in files:
             if not ignored(prefix + name, ignore):
-                found[prefix + name] = os.lstat(os.path.join(folder, name))
-    return found
+                files_by_path[prefix + name] = os.lstat(os.path.join(folder, name))
+    return files_by_path
 
 
 def same(one: os.stat_result, other: os.stat_result | None) -> bool:
@@ -57,18 +57,18 @@ def same(one: os.stat_result, other: os.stat_result | None) -> bool:
 def synchronise() -> tuple[int, int]:
     ignore = patterns()
     TARGET.mkdir(parents=True, exist_ok=True)
-    wanted, present = listing(ROOT, ignore), listing(TARGET, ignore)
-    copied = [name for name, stat in wanted.items() if not same(stat, present.get(name))]
+    expected, present = listing(ROOT, ignore), listing(TARGET, ignore)
+    copied = [name for name, stat in expected.items() if not same(stat, present.get(name))]
     for name in copied:
         destination = TARGET / name
         destination.parent.mkdir(parents=True, exist_ok=True)
         destination.unlink(missing_ok=True)
         shutil.copy2(ROOT / name, destination, follow_symlinks=False)
-    gone = sorted(set(present) - set(wanted), reverse=True)
-    for name in gone:
+    removed = sorted(set(present) - set(expected), reverse=True)
+    for name in removed:
         (TARGET / name).unlink()
         remove_empty((TARGET / name).parent)
-    return len(copied), len(gone)
+    return len(copied), len(removed)
 
 
 def remove_empty(folder: pathlib.Path) -> None:
@@ -78,9 +78,9 @@ def remove_empty(folder: pathlib.Path) -> None:
 
 
 def main() -> int:
-    copied, gone = synchronise()
-    if copied or gone:
-        print(f"tree: {copied} files copied, {gone} removed in .build/ansible_collections/hwaccel/gpu", flush=True)
+    copied, removed = synchronise()
+    if copied or removed:
+        print(f"tree: {copied} files copied, {removed} removed in .build/ansible_collections/hwaccel/gpu", flush=True)
     return 0
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a playbook does again and again, done once. For sitecustomize.py, which says why.
+"""Caches for work that a playbook repeats; sitecustomize.py describes the reason.
 
-Code of templates and plugins is kept by all that it follows from: of templates only where ansible-core lets Jinja fold no constants (2.19), so
-that nothing which a filter has answered is part of it.
+The key of cached code of templates and plugins contains everything that determines it. Templates are cached only if ansible-core disables the
+folding of constants in Jinja (2.19), so that the code contains no results of filters.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import importlib.machinery
 import types
 import typing as t
 
-#: The code that is known by a key, else what the function makes.
+#: Returns the cached code of a key, or the result of the function.
 Kept = t.Callable[[bytes, t.Callable[[], types.CodeType]], types.CodeType]
 
 
 def templates(bits: t.Any, kept: Kept) -> None:
-    """ansible._internal._templating._jinja_bits: 1,400 in a site that changes nothing, 250 different ones, as each task is a process of its own."""
+    """ansible._internal._templating._jinja_bits: because each task is a process, a run of site compiles 1,400 templates, of which only 250 differ."""
     from ansible.release import __version__
     from jinja2 import __version__ as jinja
 
     own = bits.AnsibleEnvironment.compile
 
     def key(environment: t.Any, *given: object) -> bytes:
-        """The source, and what changes how it is read: delimiters, extensions, escapes and the releases."""
+        """The source, and everything that affects its compilation: delimiters, extensions, escapes and releases."""
         settings = [getattr(environment, name) for name in bits._TEMPLATE_OVERRIDE_FIELD_NAMES]
         read = (
             sorted(environment.extensions),
@@ -48,7 +48,7 @@ def templates(bits: t.Any, kept: Kept) -> None:
 
 
 def plugins(finder: t.Any, kept: Kept) -> None:
-    """ansible-core's loader of collections, which compiles their plugins in each process and keeps nothing."""
+    """ansible-core's loader of collections, which compiles their plugins in each process without a cache."""
 
     def compile_once(source: str | bytes, filename: str, **how: t.Any) -> types.CodeType:
         text = source if isinstance(source, bytes) else source.encode()
@@ -58,7 +58,7 @@ def plugins(finder: t.Any, kept: Kept) -> None:
 
 
 def files(loader: t.Any, _kept: Kept) -> None:
-    """ansible.parsing.dataloader: ansible-core 2.19 reads a play's vars_files for each task, 2.16 once a run. No run of these tests changes one."""
+    """ansible.parsing.dataloader: ansible-core 2.19 reads a play's vars_files for each task, 2.16 once per run. No run of these tests changes them."""
     own = loader.DataLoader.load_from_file
 
     def load_once(self: t.Any, file_name: str, cache: t.Any = "all", **others: t.Any) -> t.Any:
@@ -68,7 +68,7 @@ def files(loader: t.Any, _kept: Kept) -> None:
 
 
 def lookups(loader: t.Any, _kept: Kept) -> None:
-    """ansible.plugins.loader: the lookup "template" copies all variables deeply to add five beside them. None of our templates writes into one."""
+    """ansible.plugins.loader: the lookup "template" makes a deep copy of all variables to add five. None of our templates changes a variable."""
     own = loader.PluginLoader._load_module_source
 
     def load_and_change(self: t.Any, *given: t.Any, **named: t.Any) -> t.Any:
@@ -89,7 +89,7 @@ CHANGES: dict[str, t.Callable[[t.Any, Kept], None]] = {
 
 
 class Finder:
-    """Finds these modules as they are, and changes them once they are loaded."""
+    """Loads these modules, and changes them afterwards."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept

@@ -1,15 +1,15 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes Pythons of test runs cheaper, and does nothing else: read by each that has this folder on its path.
+"""Makes Pythons of test runs faster, without other effects. It is loaded by each Python with this folder on its path.
 
-Ansible sends a module as a zip archive, and Python keeps nothing of what it compiles from one: a third of what `file` or `stat` costs. Here it is
-kept by its content, in a folder beside this file, as is what playbooks compile again and again (quick_playbooks.py): templates are a quarter of a worker's
-time. And the cyclic garbage collector looks a hundred times less often, which is a tenth of a playbook's processor time. Tests of whole commands as users
-have them (demo, molecule, site on other cores) run without.
+Ansible sends a module as a zip archive, and Python does not cache code that it compiles from an archive, which takes a third of the time of `file` or
+`stat`. Here this code is cached by its content, in a folder beside this file, and so is code that playbooks compile repeatedly (quick_playbooks.py):
+templates take a quarter of a worker's time. The cyclic garbage collector runs a hundred times less often, which saves a tenth of a playbook's processor
+time. Tests of whole commands as for users (demo, molecule, site on other cores) run without this file.
 
-HWACCEL_PACKED names a folder in which playbooks of the same collection, one after the other, keep the archives that they make of modules; ansible-core
-keeps them for one run, and takes a third of a second for each.
+HWACCEL_PACKED contains a folder in which consecutive playbooks of the same collection cache archives of modules; ansible-core caches them for one run
+only, and needs a third of a second for each.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import os
 import sys
 import zipimport
 
-# Each program that starts reads this: what it does not need is not imported, or costs as much as the rest of the start.
+# Each starting Python loads this file, so it imports only what it needs: other imports would double the time of the start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import types
     from collections.abc import Callable
 
-#: Of Python: 700, each time that so many objects more have been made than have gone.
+#: The default threshold is 700 net allocations of objects.
 gc.set_threshold(70_000, 10, 10)
 
 KEPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compiled", sys.implementation.cache_tag)
@@ -35,7 +35,7 @@ _compile = zipimport._compile_source
 
 
 def _kept(content: bytes, make: Callable[[], types.CodeType]) -> types.CodeType:
-    """The code that was kept for this content, else what `make` makes, kept from now on."""
+    """The cached code for this content, or the result of `make`, which is cached."""
     place = os.path.join(KEPT, _imp.source_hash(0, content).hex())
     try:
         with open(place, "rb") as file:
@@ -62,7 +62,7 @@ def _keep_archives() -> None:
     make = tempfile.mkdtemp
 
     def make_with_archives(suffix: str | None = None, prefix: str | None = None, dir: str | None = None) -> str:
-        """ansible-core's folder of one run (config/manager.py, resolve_path), in which executor/module_common.py has this one."""
+        """ansible-core's folder of one run (config/manager.py, resolve_path), in which executor/module_common.py stores archives in this subfolder."""
         made = make(suffix, prefix, dir)
         if prefix == f"ansible-local-{os.getpid()}":
             os.symlink(os.environ["HWACCEL_PACKED"], os.path.join(made, "ansiballz_cache"))
@@ -71,7 +71,7 @@ def _keep_archives() -> None:
     tempfile.mkdtemp = make_with_archives
 
 
-# Modules that a playbook runs have its environment, and not its arguments.
+# Modules inherit the environment of their playbook, but have other arguments.
 if any(word.endswith("playbook") for word in sys.orig_argv[1:4]):
     import quick_playbooks
 
