@@ -64,8 +64,8 @@ def _served(client: Client, kind: str) -> bool:
 
 def labeled(cluster: Cluster, label: str, value: str | None = None) -> list[str]:
     """Nodes with a label, of any value unless one is given."""
-    found = {name: (node["metadata"].get("labels") or {}).get(label) for name, node in cluster.nodes().items()}
-    return [name for name, present in found.items() if present is not None and value in (None, present)]
+    values = {name: (node["metadata"].get("labels") or {}).get(label) for name, node in cluster.nodes().items()}
+    return [name for name, present in values.items() if present is not None and value in (None, present)]
 
 
 def await_gpus(cluster: Cluster, *nodes: str) -> None:

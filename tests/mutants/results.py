@@ -79,10 +79,12 @@ def summary(results: Sequence[Result]) -> str:
     """All survivors, and the shares of killed mutants by area and in total."""
     areas = dict.fromkeys(one.area for one in results)
     lines = [f"{area:12} {share([one for one in results if one.area == area])}" for area in areas]
-    return "\n".join([*(told(one) for one in results if one.verdict != KILLED), *lines, f"{'all':12} {share(results)}"])
+    return "\n".join(
+        [*(described(one) for one in results if one.verdict != KILLED), *lines, f"{'all':12} {share(results)}"]
+    )
 
 
-def told(one: Result) -> str:
+def described(one: Result) -> str:
     how = f"{one.verdict} {one.tests} tests" if one.verdict == SURVIVED else one.verdict
     return f"{one.identity} {one.place} {one.function}: {one.change} ({how})"
 
@@ -98,7 +100,7 @@ def compared(before: Sequence[Result], after: Sequence[Result]) -> tuple[str, bo
         f"{len(both)} mutants in both runs, {len(old) - len(both)} only before, {len(new) - len(both)} only after",
         f"before: {share(earlier)}",
         f"after:  {share(later)}",
-        *(f"killed before, and not now: {told(one)}" for one in lost),
-        *(f"killed now: {told(one)}" for one in won),
+        *(f"killed before, and not now: {described(one)}" for one in lost),
+        *(f"killed now: {described(one)}" for one in won),
     ]
     return "\n".join(lines), len(lost) > len(won)

@@ -106,8 +106,8 @@ class Cluster:
 
     def others(self, node: str) -> list[str]:
         """Names of all nodes but one."""
-        found = (item["metadata"]["name"] for item in self.client.list(NODE, metadata_only=True).items)
-        return sorted(name for name in found if name != node)
+        names = (item["metadata"]["name"] for item in self.client.list(NODE, metadata_only=True).items)
+        return sorted(name for name in names if name != node)
 
     def wait(self, what: str, done: c.Callable[[], t.Any], seconds: float = 240) -> t.Any:
         """Waits until `done` returns a true value, and returns that."""

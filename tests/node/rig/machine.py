@@ -149,12 +149,12 @@ class Machine:
         shutil.rmtree(self.folder / "rig" / "devices" / slot)
 
     def wait(self, what: str, done: c.Callable[[], bool], seconds: float = 240) -> None:
-        """Waits until `done`. Fails with the end of the machine's journal."""
+        """Waits until `done`. Fails with the last lines of the machine's log."""
         end = time.monotonic() + seconds
         while not done():
             if time.monotonic() > end:
-                journal = self.sh("journalctl --no-pager --lines 40", check=False)
-                raise AssertionError(f"{self.name}: {what}: not after {seconds:.0f} s\n{journal}")
+                log = self.sh("journalctl --no-pager --lines 40", check=False)
+                raise AssertionError(f"{self.name}: {what}: not after {seconds:.0f} s\n{log}")
             time.sleep(0.1)
 
     def _lay_out(self) -> None:

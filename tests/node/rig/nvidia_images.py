@@ -59,13 +59,13 @@ def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable
     Where NVIDIA publishes none for the operating system, the tag is that of an image of one's own: the play must name it in driver_build_images.
     """
     settings = defaults("driver")
-    found = {}
+    images = {}
     for version in tuple(versions) or (settings["driver_version"],):
         own = {f"{version}-{os_tag(os_id, os_version)}"}
-        for wanted, source in ((kernel, ""), ("unseen", "build")):
-            image = choose(wanted, os_id, os_version, architecture(), version, source, builds=own)
-            found[f"{settings['driver_repository']}:{image.tag}"] = version
-    return found
+        for release, source in ((kernel, ""), ("unknown", "build")):
+            image = choose(release, os_id, os_version, architecture(), version, source, builds=own)
+            images[f"{settings['driver_repository']}:{image.tag}"] = version
+    return images
 
 
 def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[list[Image], dict[str, Layer]]:
