@@ -139,7 +139,7 @@ class Coexistence(Cluster):
 
 
 def deploy_operator(cluster: Coexistence) -> None:
-    """What the GPU Operator creates for its ClusterPolicy, until all of it is ready."""
+    """Deploys the GPU Operator with its ClusterPolicy, and waits until all its objects are ready."""
     client = cluster.client
     until(
         lambda: bool(

@@ -17,7 +17,7 @@ import yaml
 NOTE = "<!-- Generated from meta/argument_specs.yml by `make docs`: change it there. -->"
 
 
-#: https://docs.ansible.com/ansible/latest/dev_guide/ansible_markup.html: what is code, an option or a plugin's name reads as code here.
+#: https://docs.ansible.com/ansible/latest/dev_guide/ansible_markup.html: the pages show code, options and names of plugins as code.
 _MARKUP = re.compile(r"\b([CVEOMP])\(([^()]*)\)")
 
 

@@ -21,10 +21,10 @@ NAT = "<network><name>inner</name><forward mode='nat'/><bridge name='virbr7'/><d
 _REPOSITORY = "/hypervisor"
 _SETUP = f"""
 echo 'deb [trusted=yes] file:{_REPOSITORY} ./' >>/etc/apt/sources.list; apt-get -qq update
-# Where there is one it runs no ordinary kernel (it is one for guests of its own kind), and libvirt would take it.
+# Without the device, libvirt uses emulation: where the device exists, it does not run ordinary kernels.
 rm -f /dev/kvm
 DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends {shlex.join(HYPERVISOR)} >/dev/null 2>&1
-# The control groups of the machine that runs the tests are not what libvirt expects.
+# libvirt does not support the control groups of the machine that runs the tests.
 echo 'cgroup_controllers = [ ]' >>/etc/libvirt/qemu.conf
 systemctl restart libvirtd
 """

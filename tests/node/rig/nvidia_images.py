@@ -56,7 +56,7 @@ def defaults(role: str) -> dict[str, str]:
 def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable[str] = ()) -> dict[str, str]:
     """Reference of each driver image that a node may get, to the version in it. versions: none for the role's default.
 
-    Where NVIDIA publishes none for the operating system, the tag is that of an image of one's own: the play must name it in driver_build_images.
+    Where NVIDIA publishes none for the operating system, the tag is that of an image that users build: the play must name it in driver_build_images.
     """
     settings = defaults("driver")
     images = {}

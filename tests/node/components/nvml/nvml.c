@@ -2,9 +2,9 @@
  * GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Stand-in for NVIDIA's management library on a machine whose driver is its own: what nvidia-ctk and nvidia-container-runtime ask to describe GPUs, and
- * no more. There are as many GPUs as there are files /dev/nvidia0, /dev/nvidia1, ...; each is where the rig plugs it in (KubernetesNode.set_gpus).
- * A function that is missing ends whoever calls it, with its name. Names and structures are those of NVML's API reference.
+ * Stand-in for NVIDIA's management library on a machine with a driver on the host, with only the functions that nvidia-ctk and
+ * nvidia-container-runtime use to describe GPUs. Each file /dev/nvidia0, /dev/nvidia1, ... is a GPU, on the bus of the rig's device
+ * (KubernetesNode.set_gpus). Callers of a missing function are terminated with its name. Names and structures are those of NVML's API reference.
  */
 #include <stdio.h>
 #include <string.h>

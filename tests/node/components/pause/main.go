@@ -1,5 +1,5 @@
-// Command pause keeps a pod's namespaces: it waits for the signal that ends the pod, and reaps what the pod's processes leave behind.
-// Kubernetes' own is C and comes in an image only.
+// Command pause holds a pod's namespaces: it waits for the signal to terminate the pod, and reaps orphaned processes.
+// The pause program of Kubernetes is written in C and published only in an image.
 package main
 
 import (

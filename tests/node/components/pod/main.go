@@ -1,9 +1,9 @@
-// Command pod runs one container in a pod of its own, asked for by the Container Runtime Interface as the kubelet asks, and prints what it wrote:
+// Command pod runs one container in its own pod through the Container Runtime Interface, as the kubelet does, and prints its output:
 //
 //	pod [-runtime HANDLER] [-cdi DEVICE]... [-annotation KEY=VALUE]... [-env KEY=VALUE]... IMAGE COMMAND...
 //
-// It is for machines without a kubelet, and for what the kubelet asks for in the name of device plugins only: CDI devices and annotations of containers.
-// Its exit status is the container's, and 125 where there was no container to end.
+// It is for machines without a kubelet, and for CDI devices and annotations of containers, which the kubelet requests only for device plugins.
+// Its exit status is that of the container, or 125 if no container was started.
 package main
 
 import (
@@ -28,7 +28,7 @@ const (
 	patience  = time.Minute
 )
 
-// words is a flag that may be given more than once.
+// words is a flag that can be repeated.
 type words []string
 
 func (list *words) String() string { return strings.Join(*list, ",") }
@@ -38,7 +38,7 @@ func (list *words) Set(word string) error {
 	return nil
 }
 
-// order is what is asked for.
+// order describes the container to run.
 type order struct {
 	handler                           string
 	devices, annotations, environment words
@@ -104,7 +104,7 @@ func run(wanted order) (status int, err error) {
 	return status, printLog(filepath.Join(logs, logFile))
 }
 
-// sandboxConfig has the machine's network: no CNI plugin is needed for it.
+// sandboxConfig uses the host network, which needs no CNI plugin.
 func sandboxConfig(logs string) *cri.PodSandboxConfig {
 	name := filepath.Base(logs)
 	options := &cri.NamespaceOption{Network: cri.NamespaceMode_NODE}
@@ -153,7 +153,7 @@ func ended(ctx context.Context, client cri.RuntimeServiceClient, id string) (int
 	}
 }
 
-// printLog prints a container's log without what each line begins with: time, stream and whether the line is whole.
+// printLog prints a container's log without the prefix of each line: time, stream, and whether the line is complete.
 func printLog(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// apiError is the server's answer where it is no success.
+// apiError is an unsuccessful response of the server.
 type apiError struct {
 	code int
 	text string
@@ -28,7 +28,7 @@ func notFound(err error) bool {
 	return is && answer.code == http.StatusNotFound
 }
 
-// api is the API server as the pod's service account reaches it.
+// api is a client of the API server with the pod's service account.
 type api struct {
 	client *http.Client
 	base   string
@@ -46,7 +46,7 @@ func newAPI() (*api, error) {
 	return &api{&http.Client{Transport: transport, Timeout: 30 * time.Second}, base}, nil
 }
 
-// call sends body, where there is one, and fills answer, where one is wanted. A patch is a merge patch.
+// call sends body and decodes the response into answer, unless they are nil. A patch is a merge patch.
 func (server *api) call(method, path string, body, answer any) error {
 	var content io.Reader
 	if body != nil {
@@ -87,7 +87,7 @@ func (server *api) call(method, path string, body, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// metadata and the like, as far as the stand-ins read them.
+// The fields of metadata and similar types that the stand-ins read.
 type object struct {
 	Metadata struct {
 		Name            string            `json:"name"`

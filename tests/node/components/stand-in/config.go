@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pluginConfig is the part of the device plugin's configuration that the stand-ins follow. The role writes it as JSON, which is YAML too.
+// pluginConfig is the part of the device plugin's configuration that the stand-ins support. The role writes it as JSON, which is also YAML.
 type pluginConfig struct {
 	Version string `json:"version"`
 	Sharing struct {
@@ -45,7 +45,7 @@ func readConfig() (pluginConfig, error) {
 	return config, err
 }
 
-// shared returns how often each GPU is offered, and under which name.
+// shared returns the number of replicas of each GPU, and the name of the resource.
 func (config pluginConfig) shared() (replicas int, name string) {
 	slicing := config.Sharing.TimeSlicing
 	for _, resource := range slicing.Resources {
@@ -65,7 +65,7 @@ func (config pluginConfig) shared() (replicas int, name string) {
 	return 1, gpuResource
 }
 
-// nvml returns the GPUs that a program finds which loads NVIDIA's management library, and the library's error where it finds none.
+// nvml returns the GPUs that NVIDIA's management library reports to a program, or the library's error if there are none.
 func nvml(machine Machine, roots ...string) ([]int, error) {
 	found, other := false, false
 	for _, root := range roots {

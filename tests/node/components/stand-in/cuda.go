@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runVectorAdd is the sample that the validator's image holds: one kernel on the first device that CUDA_VISIBLE_DEVICES leaves. The lines are NVIDIA's
-// (cuda-samples, vectorAdd.cu), as its readers look for them.
+// runVectorAdd simulates the sample in the validator's image: one kernel on the first device in CUDA_VISIBLE_DEVICES. The lines are those of NVIDIA's
+// program (cuda-samples, vectorAdd.cu), because other programs search for them.
 func runVectorAdd([]string) int {
 	announce("vectorAdd")
 	say("[Vector addition of 50000 elements]")
@@ -25,7 +25,7 @@ func runVectorAdd([]string) int {
 	return 0
 }
 
-// cudaFault is what cudaGetErrorString says of why no memory can be had on the first device, "" where it can.
+// cudaFault returns the text of cudaGetErrorString if memory on the first device cannot be allocated, otherwise "".
 func cudaFault(machine Machine, gpus []int) string {
 	if library("/", "libcuda.so") == "" {
 		return "CUDA driver version is insufficient for CUDA runtime version"
@@ -48,7 +48,7 @@ func cudaFault(machine Machine, gpus []int) string {
 	return ""
 }
 
-// firstVisible: CUDA_VISIBLE_DEVICES names GPUs by UUID or by their place among those of the container.
+// firstVisible returns the first GPU in CUDA_VISIBLE_DEVICES, which contains UUIDs or indices of the container's GPUs.
 func firstVisible(machine Machine, gpus []int) (int, bool) {
 	chosen, set := os.LookupEnv("CUDA_VISIBLE_DEVICES")
 	for place, gpu := range gpus {

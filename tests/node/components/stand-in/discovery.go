@@ -13,7 +13,7 @@ import (
 
 var notInLabels = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
-// runFeatureDiscovery is gpu-feature-discovery where it writes NodeFeature objects, its default since v0.19.
+// runFeatureDiscovery simulates gpu-feature-discovery with NodeFeature objects, its default since v0.19.
 func runFeatureDiscovery([]string) int {
 	announce("gpu-feature-discovery")
 	ending := signals()
@@ -53,13 +53,13 @@ func discover(server *api) error {
 	return publish(server, gpuLabels(machine, len(gpus), driverVersion(), config))
 }
 
-// architecture of a product: family, and its compute capability.
+// architecture returns a product's family and compute capability.
 var architectures = []struct{ product, family, major, minor string }{
 	{"H100", "hopper", "9", "0"}, {"H200", "hopper", "9", "0"}, {"A100", "ampere", "8", "0"}, {"L40S", "ada-lovelace", "8", "9"},
 	{"L4", "ada-lovelace", "8", "9"}, {"T4", "turing", "7", "5"}, {"B200", "blackwell", "10", "0"},
 }
 
-// cudaOf returns the newest CUDA that a driver's branch knows.
+// cudaOf returns the newest CUDA version that a driver's branch supports.
 func cudaOf(version string) string {
 	branch, _, _ := strings.Cut(version, ".")
 	return cudaVersions[branch]
@@ -142,7 +142,7 @@ func same(there object, labels map[string]string, owners []owner) bool {
 	return len(owners) == 0 || reflect.DeepEqual(there.Metadata.OwnerReferences, owners)
 }
 
-// owners are the DaemonSet and the pod, where the pod may be read.
+// owners returns the DaemonSet and the pod, or none if the pod cannot be read.
 func owners(server *api, namespace string) []owner {
 	var pod object
 	if err := server.call(http.MethodGet, "/api/v1/namespaces/"+namespace+"/pods/"+os.Getenv("POD_NAME"), nil, &pod); err != nil {

@@ -15,7 +15,7 @@ const (
 	validations = "/run/nvidia/validations"
 )
 
-// runDriver is `nvidia-driver init` of the driver container.
+// runDriver simulates `nvidia-driver init` of the driver container.
 func runDriver(arguments []string) int {
 	if len(arguments) == 0 || arguments[0] != "init" {
 		return failed("Usage: nvidia-driver COMMAND [ARG...]")
@@ -67,7 +67,7 @@ func daemons(state string) error {
 	return os.WriteFile(filepath.Join(validations, ".driver-daemons-status"), []byte(state+"\n"), 0o644)
 }
 
-// staysLoaded: after a restart with the same configuration nobody's GPU is taken away.
+// staysLoaded returns whether the loaded driver has the same configuration. It then stays loaded, so that no process loses its GPU.
 func staysLoaded() bool {
 	stored, _ := os.ReadFile(stateFile)
 	digest := os.Getenv("DRIVER_CONFIG_DIGEST")
@@ -109,8 +109,8 @@ func reload(machine Machine, version string) int {
 	return 0
 }
 
-// install makes the device files and shows the container's root file system on the host, as the real one does (_mount_rootfs): with /sys kept apart,
-// and seen outside only where the volume is mounted Bidirectional.
+// install creates the device files and mounts the container's root file system on the host, as the real program does (_mount_rootfs): with a private
+// /sys, and visible on the host only if the volume is mounted with Bidirectional propagation.
 func install(machine Machine) error {
 	if err := makeDevices(machine.Count); err != nil {
 		return err
@@ -141,7 +141,7 @@ func install(machine Machine) error {
 	return os.WriteFile(stateFile, []byte(os.Getenv("DRIVER_CONFIG_DIGEST")+"\n"), 0o644)
 }
 
-// makeDevices: whoever opens one reaches /dev/null, whose numbers they have.
+// makeDevices creates device files with the numbers of /dev/null, so that opening one succeeds.
 func makeDevices(count int) error {
 	names := []string{"nvidiactl", "nvidia-modeset", "nvidia-uvm", "nvidia-uvm-tools"}
 	for gpu := range count {
@@ -161,7 +161,7 @@ func makeDevices(count int) error {
 
 func unmountRoot() {
 	say("Unmounting NVIDIA driver rootfs...")
-	// Each container that was killed has left one.
+	// Each container that was killed has left a mount.
 	for syscall.Unmount(driverRoot, syscall.MNT_DETACH) == nil {
 	}
 }

@@ -17,20 +17,20 @@ import (
 
 const podResources = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-// countedWithin goes with counts of what came of late, by the exporter's own window.
+// countedWithin is the label of counts of recent events, with the exporter's default window.
 const countedWithin = `,window_size_in_ms="300000"`
 
-// healthy, idle GPUs: everything else is 0.
+// Values of healthy, idle GPUs. All other values are 0.
 var idle = map[string]float64{
 	"DCGM_FI_DEV_SM_CLOCK": 345, "DCGM_FI_DEV_MEM_CLOCK": 2619, "DCGM_FI_DEV_GPU_TEMP": 33, "DCGM_FI_DEV_MEMORY_TEMP": 45, "DCGM_FI_DEV_SLOWDOWN_TEMP": 95,
 	"DCGM_FI_DEV_GPU_TEMP_LIMIT": 54, "DCGM_FI_DEV_MEM_MAX_OP_TEMP": 95, "DCGM_FI_DEV_POWER_USAGE": 69.2, "DCGM_FI_DEV_ENFORCED_POWER_LIMIT": 700,
 	"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": 1e9,
 }
 
-// counter is one line of the exporter's file: field, Prometheus type, help.
+// counter is a line of the exporter's file: field, Prometheus type, help.
 type counter struct{ field, kind, help string }
 
-// runExporter is dcgm-exporter: DCGM's names with the values of machine.json.
+// runExporter simulates dcgm-exporter, with DCGM's names and the values of machine.json.
 func runExporter([]string) int {
 	announce("dcgm-exporter")
 	ending := signals()
@@ -81,7 +81,7 @@ func readCounters(path string) ([]counter, error) {
 	return found, nil
 }
 
-// users returns the labels of the container that has a GPU, by UUID; of a GPU that several share, of the last.
+// users returns the labels of the container that uses a GPU, by UUID. If several containers share a GPU, it returns those of the last.
 func users() map[string]string {
 	found := map[string]string{}
 	if setting("DCGM_EXPORTER_KUBERNETES", "false") != "true" {
@@ -138,8 +138,8 @@ func export(out io.Writer, machine Machine, gpus []int, counters []counter, user
 	}
 }
 
-// metric returns a value with the labels that go with it. Where nothing came within a window, its count has no label of what came (NVIDIA/dcgm-exporter
-// d5e5f51, expcollector.go). Of a GPU that is off the bus DCGM has no values (NVIDIA/DCGM 72fa3fe, DcgmCacheManager.cpp), and the exporter leaves those out
+// metric returns a value with its labels. A count without events in its window has no label for the kind of event (NVIDIA/dcgm-exporter d5e5f51,
+// expcollector.go). DCGM has no values for a GPU that is off the bus (NVIDIA/DCGM 72fa3fe, DcgmCacheManager.cpp), and the exporter omits those
 // (gpu_collector.go).
 func (machine Machine) metric(field string, gpu int) (labels string, value float64, there bool) {
 	xid := machine.xid(gpu)

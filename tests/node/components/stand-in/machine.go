@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// Machine is what a node has, and what is wrong with it, as nvidia_standin/machine.json in the folder that plays /sys/module says. The rig may
-// change the file at any time; replace it by a rename, so that nobody reads half of it.
+// Machine describes a node's hardware and its faults. It is read from nvidia_standin/machine.json in the folder that simulates /sys/module. The rig
+// may change the file at any time, by a rename, so that no program reads an incomplete file.
 type Machine struct {
-	// Serial makes the GPUs' UUIDs those of this machine.
+	// Serial makes the UUIDs of GPUs unique to this machine.
 	Serial string `json:"serial"`
-	// Product as nvidia-smi names it: "NVIDIA H100 80GB HBM3".
+	// Product is the name in nvidia-smi: "NVIDIA H100 80GB HBM3".
 	Product    string `json:"product"`
 	Count      int    `json:"count"`
 	MemoryMiB  int    `json:"memory_mib"`
@@ -26,28 +26,28 @@ type Machine struct {
 	// Integrated: the GPU is part of the processor.
 	Integrated bool   `json:"integrated"`
 	Faults     Faults `json:"faults"`
-	// Metrics by GPU and DCGM field, in place of what the exporter says of a healthy, idle GPU.
+	// Metrics by GPU and DCGM field, instead of those of a healthy, idle GPU.
 	Metrics map[string]map[string]float64 `json:"metrics"`
 }
 
-// Faults of GPUs are by their numbers.
+// Faults of GPUs, by GPU number.
 type Faults struct {
-	// Load is what modprobe says when the driver's module cannot be loaded.
+	// Load is modprobe's message if the driver's module cannot be loaded.
 	Load string `json:"load"`
-	// Daemons: the driver's daemons never get ready.
+	// Daemons: the driver's daemons never become ready.
 	Daemons bool `json:"daemons"`
-	// CUDA: on these GPUs no kernel runs.
+	// CUDA: kernels fail on these GPUs.
 	CUDA []int `json:"cuda"`
-	// Busy: on these GPUs somebody computes.
+	// Busy: these GPUs are used by other processes.
 	Busy []int `json:"busy"`
-	// ECC: GPU to how many errors of its memory could not be corrected since its driver was loaded.
+	// ECC: number of uncorrected memory errors since the driver was loaded, by GPU.
 	ECC map[string]int `json:"ecc"`
-	// Xid: GPU to the critical error that it has had; 79 is a GPU that has fallen off the bus.
+	// Xid: critical error, by GPU. 79: the GPU has fallen off the bus.
 	Xid map[string]int `json:"xid"`
 }
 
 const (
-	// shownModules is the folder on a prepared node that every container has as its /sys/module.
+	// shownModules is the folder on a prepared node that is mounted as /sys/module in every container.
 	shownModules = "/run/stand-in/modules"
 	offTheBus    = 79
 )
@@ -55,7 +55,7 @@ const (
 var (
 	modules = "/sys/module"
 	devices = "/dev"
-	// loaded by the driver, in order.
+	// Modules that the driver loads, in order.
 	driverModules = []string{"nvidia", "nvidia_uvm", "nvidia_modeset"}
 )
 
@@ -63,7 +63,7 @@ func machineFile() string {
 	return filepath.Join(modules, "nvidia_standin", "machine.json")
 }
 
-// readMachine returns a machine without GPUs where nobody has described one.
+// readMachine returns a machine without GPUs if the file does not exist.
 func readMachine() (Machine, error) {
 	var machine Machine
 	text, err := os.ReadFile(machineFile())
@@ -76,7 +76,7 @@ func readMachine() (Machine, error) {
 	return machine, err
 }
 
-// driverVersion of the loaded module, "" where none is loaded.
+// driverVersion returns the version of the loaded module, "" if none is loaded.
 func driverVersion() string {
 	if !isFile(filepath.Join(modules, "nvidia", "refcnt")) {
 		return ""
@@ -85,8 +85,8 @@ func driverVersion() string {
 	return strings.TrimSpace(string(version))
 }
 
-// mismatched returns the version of the libraries below a root where it is another than that of the loaded module, as after an upgrade of the
-// driver's packages: NVIDIA's libraries talk to a module of their own version only.
+// mismatched returns the version of the libraries below a root if it differs from that of the loaded module, as after an upgrade of the driver's
+// packages: NVIDIA's libraries work only with a module of the same version.
 func mismatched(root string) string {
 	_, version, _ := strings.Cut(filepath.Base(library(root, "libnvidia-ml.so")), ".so.")
 	if loaded := driverVersion(); version == "" || loaded == "" || version == loaded {
@@ -119,7 +119,7 @@ func unloadModules() error {
 	return nil
 }
 
-// visible lists the GPUs whose device files a folder holds: /dev, or that of the driver's root.
+// visible lists the GPUs whose device files are in a folder: /dev, or dev in the driver's root.
 func visible(folder string, machine Machine) []int {
 	found := []int{}
 	paths, _ := filepath.Glob(filepath.Join(folder, "nvidia[0-9]*"))
@@ -142,7 +142,7 @@ func (machine Machine) bus(gpu int) string {
 	return fmt.Sprintf("00000000:%02X:00.0", 16+gpu)
 }
 
-// uncorrected counts a GPU's errors as nvidia-smi words it.
+// uncorrected returns the number of a GPU's errors as nvidia-smi prints it.
 func (machine Machine) uncorrected(gpu int) string {
 	if machine.ECC == nil || !*machine.ECC {
 		return "[N/A]"
@@ -163,7 +163,7 @@ func contains(numbers []int, number int) bool {
 	return false
 }
 
-// holders are the processes that have a GPU open, which keeps the modules loaded. Seen in the host's process namespace only.
+// holders returns the processes with an open GPU, which prevent the modules from being unloaded. It needs the process namespace of the host.
 func holders() []string {
 	found := []string{}
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -184,7 +184,7 @@ func hold(gpus []int) {
 	}
 }
 
-// library finds one of the driver's below a root, by the name without its version.
+// library returns the path of one of the driver's libraries below a root, by its name without the version.
 func library(root, name string) string {
 	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64"} {
 		if found, _ := filepath.Glob(filepath.Join(root, folder, name+".*.*")); len(found) > 0 {

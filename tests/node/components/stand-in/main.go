@@ -1,10 +1,10 @@
-// Command stand-in holds every program that takes the place of one that cannot be had without NVIDIA's registry or a GPU: the driver and its
-// manager, validator, device plugin, GPU feature discovery, DCGM exporter, nvidia-smi and CUDA's samples. It becomes the one that its own file
-// name (argv[0]) says. They speak the real interfaces and leave what the real programs leave; they load no module and compute nothing, and say so
-// first. Order, files and messages follow roles/sandbox/files/fleet_agent/programs, which name the sources of each.
+// Command stand-in contains all programs that replace one that is not available without NVIDIA's registry or a GPU: the driver and its manager,
+// validator, device plugin, GPU feature discovery, DCGM exporter, nvidia-smi and CUDA's samples. Its file name (argv[0]) selects the program. They use
+// the real interfaces and leave the same files as the real programs. They load no module and compute nothing, and their first line says so. Order,
+// files and messages follow roles/sandbox/files/fleet_agent/programs, which name the sources of each.
 //
-// The kernel's part is played by a folder, see machine.go. Two programs make it look real to everything on a prepared node and pass everything else
-// on: runc (every container sees the folder as /sys/module) and cat (/proc/modules, which NVIDIA's runtime asks).
+// The kernel modules are simulated by a folder, see machine.go. On a prepared node, two programs present it to all others, and pass all other calls to
+// the real program: runc (every container gets the folder as /sys/module) and cat (/proc/modules, which NVIDIA's runtime reads).
 package main
 
 import (
@@ -47,12 +47,12 @@ func say(format string, values ...any) {
 	fmt.Printf(format+"\n", values...)
 }
 
-// announce is the first line of every log, so that nobody takes it for the real program's.
+// announce prints the first line of every log, so that it is not mistaken for the log of the real program.
 func announce(name string) {
 	say("stand-in for %s: no module is loaded, nothing is computed", name)
 }
 
-// failed says why the program ends, and is its exit status.
+// failed prints why the program fails, and returns its exit status.
 func failed(format string, values ...any) int {
 	say(format, values...)
 	return 1
@@ -65,7 +65,7 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// signals that ask a program to end.
+// signals returns the signals that terminate a program.
 func signals() <-chan os.Signal {
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, syscall.SIGTERM, syscall.SIGINT)

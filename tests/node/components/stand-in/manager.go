@@ -17,22 +17,22 @@ const (
 )
 
 var (
-	// Written back at every start; one that the node has not comes to be with an empty value.
+	// Written at every start. A label that the node does not have is added with an empty value.
 	operands = []string{
 		"operator-validator", "container-toolkit", "device-plugin", "gpu-feature-discovery", "dcgm-exporter", "dcgm", "nvsm", "sandbox-validator",
 		"sandbox-device-plugin", "vgpu-device-manager", "dra-validator", "dcgm-dra", "dcgm-exporter-dra",
 	}
-	// Written only where the node has them.
+	// Written only if the node has them.
 	optional = []string{"mig-manager", "client"}
-	// Pods that must be gone before modules are unloaded, by their label app.
+	// Pods that must be deleted before modules are unloaded, by their label app.
 	clients = []string{
 		"nvidia-operator-validator", "nvidia-container-toolkit-daemonset", "nvidia-device-plugin-daemonset", "gpu-feature-discovery",
 		"nvidia-dcgm-exporter", "nvidia-dcgm", "nvidia-dcgm-exporter-dra", "nvidia-dcgm-dra",
 	}
 )
 
-// runDriverManager is `driver-manager uninstall_driver`, the driver's init container: clients leave, modules are unloaded, clients may come back.
-// Of the real one's two ways with an operator's DRA driver there is none here.
+// runDriverManager simulates `driver-manager uninstall_driver`, the driver's init container: clients are evicted, modules are unloaded, clients may
+// return. Unlike the real program, it does not support an operator's DRA driver.
 func runDriverManager(arguments []string) int {
 	announce("driver-manager")
 	node := os.Getenv("NODE_NAME")
@@ -75,7 +75,7 @@ func uninstall(server *api, node string) error {
 	return errors.Join(err, label(server, node, changed(before, resume)))
 }
 
-// clear makes way for the driver, unless the one that runs is the one that is wanted.
+// clear evicts clients and unloads the driver, unless the loaded driver is the desired one.
 func clear(server *api, node string, before map[string]string) error {
 	if driverVersion() == "" {
 		say("level=info msg=\"No NVIDIA driver loaded, skipping eviction of GPU clients and workloads\"")

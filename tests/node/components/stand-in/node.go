@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// runMachine prepares a node: `stand-in machine FILE`, as root, at each boot before the container runtime starts, and again whenever FILE has
-// changed. FILE is the machine as machine.go describes it. It makes the folder of modules and lays it over the node's own /sys/module; what is loaded
-// there stays loaded.
+// runMachine prepares a node: `stand-in machine FILE`, as root, at each boot before the container runtime starts, and again after each change of
+// FILE, which describes the machine (see machine.go). It creates the folder of modules and mounts it over the node's /sys/module. Loaded modules stay
+// loaded.
 func runMachine(arguments []string) int {
 	if len(arguments) != 1 {
 		return failed("usage: stand-in machine FILE")
@@ -35,7 +35,7 @@ func runMachine(arguments []string) int {
 func prepare(text []byte) error {
 	mounted := isFile(machineFile())
 	modules = shownModules
-	// Where drivers name a folder for firmware; kernels without a loader have none.
+	// Drivers write the folder of their firmware to this parameter, which kernels without a firmware loader do not have.
 	parameters := filepath.Join(modules, "firmware_class", "parameters")
 	for _, folder := range []string{filepath.Dir(machineFile()), parameters} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -60,7 +60,7 @@ func replace(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// realPrograms are where Debian and others have what this program stands before.
+// realPrograms are the paths, on Debian and others, of the programs in front of which this program is installed.
 var realPrograms = map[string][]string{"runc": {"/usr/sbin/runc", "/usr/bin/runc"}, "cat": {"/usr/bin/cat", "/bin/cat"}}
 
 func become(name string, arguments []string) int {
@@ -74,7 +74,7 @@ func become(name string, arguments []string) int {
 	return failed("no %s at %v (%s, %v)", name, realPrograms[name], path, err)
 }
 
-// runCat lists the stand-in's modules as /proc/modules, which cannot be laid over: a kernel without loadable modules has no such file.
+// runCat adds the stand-in's modules to /proc/modules, over which nothing can be mounted: a kernel without loadable modules has no such file.
 func runCat(arguments []string) int {
 	if len(arguments) != 1 || arguments[0] != "/proc/modules" || !isFile(filepath.Join(shownModules, "nvidia_standin", "machine.json")) {
 		return become("cat", arguments)
@@ -91,7 +91,7 @@ func runCat(arguments []string) int {
 	return 0
 }
 
-// runRunc gives each container of a prepared node the stand-in's /sys/module, then becomes runc.
+// runRunc adds the stand-in's /sys/module to each container of a prepared node, then executes runc.
 func runRunc(arguments []string) int {
 	if isFile(filepath.Join(shownModules, "nvidia_standin", "machine.json")) {
 		if bundle := bundleOf(arguments); bundle != "" {
@@ -104,7 +104,7 @@ func runRunc(arguments []string) int {
 	return become("runc", arguments)
 }
 
-// bundleOf returns the folder of a container that is about to be made, "" for other commands.
+// bundleOf returns the folder of the container to be created, "" for other commands.
 func bundleOf(arguments []string) string {
 	makes, bundle := false, ""
 	for index, word := range arguments {
@@ -123,7 +123,7 @@ func bundleOf(arguments []string) string {
 	return bundle
 }
 
-// showModules changes the list of mounts and nothing else. A container that has the host's /sys has the host's /sys/module with it.
+// showModules changes only the list of mounts. A container with the host's /sys also has the host's /sys/module.
 func showModules(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	lookEvery    = time.Second
 )
 
-// runDevicePlugin serves the kubelet's device plugin API until it is asked to end. A kubelet that has started anew is registered with anew.
+// runDevicePlugin serves the kubelet's device plugin API until it receives a signal. It registers again after a restart of the kubelet.
 func runDevicePlugin([]string) int {
 	announce("nvidia-device-plugin")
 	ending := signals()
@@ -41,7 +41,7 @@ func runDevicePlugin([]string) int {
 	}
 }
 
-// plugin offers the GPUs that it found at its start; the real one, too, learns of others by another start only.
+// plugin offers the GPUs that it detected at its start. The real plugin also detects others only after a restart.
 type plugin struct {
 	deviceplugin.UnimplementedDevicePluginServer
 	machine    Machine
@@ -80,7 +80,7 @@ func newPlugin() (*plugin, error) {
 	return made, err
 }
 
-// serve returns whether the kubelet has made its socket anew.
+// serve returns whether the kubelet has created its socket again.
 func (offered *plugin) serve(ending <-chan os.Signal) (bool, error) {
 	path, kubelet := filepath.Join(offered.folder, pluginSocket), filepath.Join(offered.folder, "kubelet.sock")
 	if err := os.RemoveAll(path); err != nil {
@@ -110,7 +110,7 @@ func (offered *plugin) serve(ending <-chan os.Signal) (bool, error) {
 			return false, nil
 		case <-time.After(lookEvery):
 			now, err := os.Stat(kubelet)
-			// A file system gives the number of a file that is gone to the next one.
+			// A file system can reuse the inode number of a deleted file.
 			if err == nil && !(os.SameFile(before, now) && before.ModTime().Equal(now.ModTime())) {
 				return true, nil
 			}
@@ -133,12 +133,12 @@ func (offered *plugin) register(socket string) error {
 	return err
 }
 
-// offer lists the devices as they are now. One that was sick once stays so until the plugin starts anew.
-func (offered *plugin) offer(sick map[int]bool) []*deviceplugin.Device {
+// offer lists the devices with their health. An unhealthy device stays unhealthy until the plugin is restarted.
+func (offered *plugin) offer(unhealthy map[int]bool) []*deviceplugin.Device {
 	if machine, err := readMachine(); err == nil {
 		for _, gpu := range offered.gpus {
-			if xid := machine.xid(gpu); xid != 0 && !sick[gpu] {
-				sick[gpu] = true
+			if xid := machine.xid(gpu); xid != 0 && !unhealthy[gpu] {
+				unhealthy[gpu] = true
 				say("I health.go] XidCriticalError: Xid=%d on Device=%s; marking device as unhealthy.", xid, machine.uuid(gpu))
 			}
 		}
@@ -150,7 +150,7 @@ func (offered *plugin) offer(sick map[int]bool) []*deviceplugin.Device {
 			if offered.replicas > 1 {
 				device.ID = fmt.Sprintf("%s::%d", device.ID, replica)
 			}
-			if sick[gpu] {
+			if unhealthy[gpu] {
 				device.Health = deviceplugin.Unhealthy
 			}
 			found = append(found, device)
@@ -164,14 +164,14 @@ func (offered *plugin) GetDevicePluginOptions(context.Context, *deviceplugin.Emp
 }
 
 func (offered *plugin) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.DevicePlugin_ListAndWatchServer) error {
-	sick, sent := map[int]bool{}, -1
+	unhealthy, sent := map[int]bool{}, -1
 	for {
-		list := offered.offer(sick)
-		if len(sick) != sent {
+		list := offered.offer(unhealthy)
+		if len(unhealthy) != sent {
 			if err := stream.Send(&deviceplugin.ListAndWatchResponse{Devices: list}); err != nil {
 				return err
 			}
-			sent = len(sick)
+			sent = len(unhealthy)
 		}
 		select {
 		case <-offered.stop:
@@ -183,7 +183,7 @@ func (offered *plugin) ListAndWatch(_ *deviceplugin.Empty, stream deviceplugin.D
 	}
 }
 
-// GetPreferredAllocation: those that must be, then the first that are free. The real one looks at which GPUs NVLink joins.
+// GetPreferredAllocation returns the required devices, then the first available ones. The real plugin also considers NVLink connections.
 func (offered *plugin) GetPreferredAllocation(_ context.Context, request *deviceplugin.PreferredAllocationRequest) (*deviceplugin.PreferredAllocationResponse, error) {
 	answer := &deviceplugin.PreferredAllocationResponse{}
 	for _, one := range request.ContainerRequests {
@@ -207,7 +207,7 @@ func (offered *plugin) Allocate(_ context.Context, request *deviceplugin.Allocat
 	return answer, nil
 }
 
-// allocation hands devices over in each way that the list of strategies names.
+// allocation passes devices to a container by each of the strategies in the list.
 func allocation(ids []string, strategies string) *deviceplugin.ContainerAllocateResponse {
 	uuids, taken := []string{}, map[string]bool{}
 	for _, id := range ids {

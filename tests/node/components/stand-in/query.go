@@ -2,8 +2,8 @@ package main
 
 import "os"
 
-// runDeviceQuery is CUDA's sample deviceQuery (NVIDIA/cuda-samples, Samples/1_Utilities/deviceQuery/deviceQuery.cpp): of its lines those that name a
-// device and its memory. An integrated GPU has the compute capability of Orin's.
+// runDeviceQuery simulates CUDA's sample deviceQuery (NVIDIA/cuda-samples, Samples/1_Utilities/deviceQuery/deviceQuery.cpp), with only the lines about
+// devices and their memory. An integrated GPU has the compute capability of Orin.
 func runDeviceQuery([]string) int {
 	announce("deviceQuery")
 	say("%s Starting...\n\n CUDA Device Query (Runtime API) version (CUDART static linking)\n", os.Args[0])

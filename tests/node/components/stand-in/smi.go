@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Its own exit codes (nvidia-smi's manual, RETURN VALUE; that of other versions: anderskm/gputil issue 55).
+// Exit codes of nvidia-smi (its manual, RETURN VALUE; of other versions: anderskm/gputil issue 55).
 const (
 	noDevice, noDriver, lostGPU, otherVersion = 6, 9, 15, 18
 )
 
-// runSMI prints no line of its own where a query is asked, since scripts read the answer.
+// runSMI does not announce itself, because scripts read its output.
 func runSMI(arguments []string) int {
 	return smi(arguments, devices, os.Stdout)
 }
 
-// smi answers of the GPUs whose device files are in a folder.
+// smi reports the GPUs whose device files are in a folder.
 func smi(arguments []string, folder string, out io.Writer) int {
 	version := driverVersion()
 	if version == "" {
@@ -47,7 +47,7 @@ func smi(arguments []string, folder string, out io.Writer) int {
 			return lostGPU
 		}
 	}
-	fields, apps, form, listing := asked(arguments)
+	fields, apps, form, listing := parsed(arguments)
 	switch {
 	case apps != nil:
 		for _, gpu := range gpus {
@@ -75,7 +75,7 @@ func smi(arguments []string, folder string, out io.Writer) int {
 	return 0
 }
 
-func asked(arguments []string) (fields, apps []string, form string, listing bool) {
+func parsed(arguments []string) (fields, apps []string, form string, listing bool) {
 	for _, word := range arguments {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {

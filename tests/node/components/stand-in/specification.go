@@ -13,7 +13,7 @@ const (
 	specificationFile = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json"
 )
 
-// edits of a container, as the Container Device Interface's specification 0.5.0 names them.
+// edits of a container in the terms of the Container Device Interface, specification 0.5.0.
 type edits struct {
 	Env         []string     `json:"env,omitempty"`
 	DeviceNodes []deviceNode `json:"deviceNodes,omitempty"`
@@ -54,8 +54,8 @@ func writeSpecification(machine Machine, gpus []int) error {
 	return replace(specificationFile, text)
 }
 
-// specify names one device a GPU: the driver's libraries and nvidia-smi, found below root in this container and below hostRoot on the host. The real
-// plugin has hooks besides, that make links and the cache of libraries.
+// specify returns a device for each GPU, with the driver's libraries and nvidia-smi, which are below root in this container and below hostRoot on the
+// host. The real plugin also adds hooks that create links and the cache of libraries.
 func specify(machine Machine, gpus []int, root, hostRoot string) specification {
 	common := edits{Env: []string{"NVIDIA_VISIBLE_DEVICES=void"}}
 	paths, _ := filepath.Glob(filepath.Join(root, "usr/lib/*/lib*.so.*.*"))

@@ -11,7 +11,7 @@ import (
 	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// onMachine plays a machine whose driver is loaded, with its device files.
+// onMachine simulates a machine with a loaded driver and its device files.
 func onMachine(t *testing.T, description string, gpus ...string) Machine {
 	t.Helper()
 	modules, devices = t.TempDir(), t.TempDir()
@@ -38,52 +38,52 @@ func onMachine(t *testing.T, description string, gpus ...string) Machine {
 
 const twoGPUs = `{"serial": "a", "product": "NVIDIA H100 80GB HBM3", "count": 2, "memory_mib": 81559, "ecc": true, "mig_capable": true}`
 
-func told(t *testing.T, wanted int, arguments ...string) string {
+func output(t *testing.T, status int, arguments ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if status := smi(arguments, devices, &out); status != wanted {
-		t.Fatalf("status %d, %d is expected: %s", status, wanted, out.String())
+	if observed := smi(arguments, devices, &out); observed != status {
+		t.Fatalf("status %d, %d is expected: %s", observed, status, out.String())
 	}
 	return out.String()
 }
 
-func TestQueriesTellTheGPUsOfTheContainer(t *testing.T) {
+func TestQueriesReportTheGPUsOfTheContainer(t *testing.T) {
 	onMachine(t, twoGPUs, "nvidia1")
 	query := "--query-gpu=index,name,memory.total,driver_version,ecc.mode.current,mig.mode.current"
-	if out := told(t, 0, query, "--format=csv,noheader"); out != "1, NVIDIA H100 80GB HBM3, 81559 MiB, 595.91.07, Enabled, Disabled\n" {
+	if out := output(t, 0, query, "--format=csv,noheader"); out != "1, NVIDIA H100 80GB HBM3, 81559 MiB, 595.91.07, Enabled, Disabled\n" {
 		t.Error(out)
 	}
 }
 
 func TestExitCodesOfSMI(t *testing.T) {
 	onMachine(t, twoGPUs)
-	told(t, noDevice)
+	output(t, noDevice)
 	onMachine(t, `{"count": 1, "faults": {"xid": {"0": 79}}}`, "nvidia0")
-	told(t, lostGPU)
+	output(t, lostGPU)
 	if err := unloadModules(); err != nil {
 		t.Fatal(err)
 	}
-	told(t, noDriver)
+	output(t, noDriver)
 }
 
-func TestErrorsOfMemoryAreCountedWhereECCIs(t *testing.T) {
+func TestMemoryErrorsAreCountedWithECCOnly(t *testing.T) {
 	query, form := "--query-gpu=index,ecc.errors.uncorrected.volatile.total", "--format=csv,noheader"
 	onMachine(t, `{"count": 2, "ecc": true, "faults": {"ecc": {"1": 3}}}`, "nvidia0", "nvidia1")
-	if out := told(t, 0, query, form); out != "0, 0\n1, 3\n" {
+	if out := output(t, 0, query, form); out != "0, 0\n1, 3\n" {
 		t.Error(out)
 	}
 	onMachine(t, `{"count": 1}`, "nvidia0")
-	if out := told(t, 0, query, form); out != "0, [N/A]\n" {
+	if out := output(t, 0, query, form); out != "0, [N/A]\n" {
 		t.Error(out)
 	}
 }
 
-func TestLibrariesOfAnotherVersionThanTheModuleAreOfNoUse(t *testing.T) {
+func TestLibrariesOfAnotherVersionThanTheModuleFail(t *testing.T) {
 	machine, root := onMachine(t, twoGPUs, "nvidia0"), t.TempDir()
 	devices = filepath.Join(root, "dev")
 	folder := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
-	for _, made := range []string{folder, devices} {
-		if err := os.MkdirAll(made, 0o755); err != nil {
+	for _, path := range []string{folder, devices} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,11 +92,11 @@ func TestLibrariesOfAnotherVersionThanTheModuleAreOfNoUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told(t, 0)
+	output(t, 0)
 	if err := loadModules("595.71.05"); err != nil {
 		t.Fatal(err)
 	}
-	if out := told(t, otherVersion); out != "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 595.91\n" {
+	if out := output(t, otherVersion); out != "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 595.91\n" {
 		t.Error(out)
 	}
 	if _, err := nvml(machine, root); err == nil || err.Error() != "ERROR_LIB_RM_VERSION_MISMATCH" {
@@ -104,42 +104,42 @@ func TestLibrariesOfAnotherVersionThanTheModuleAreOfNoUse(t *testing.T) {
 	}
 }
 
-func TestUUIDsAreThoseOfTheMachine(t *testing.T) {
+func TestUUIDsDependOnTheMachine(t *testing.T) {
 	first, other := Machine{Serial: "a"}, Machine{Serial: "b"}
 	if first.uuid(0) == first.uuid(1) || first.uuid(0) == other.uuid(0) || first.uuid(0) != (Machine{Serial: "a"}).uuid(0) {
 		t.Error(first.uuid(0), first.uuid(1), other.uuid(0))
 	}
 }
 
-func TestWhichGPUAKernelRunsOn(t *testing.T) {
+func TestKernelsRunOnTheFirstVisibleGPU(t *testing.T) {
 	machine := onMachine(t, twoGPUs, "nvidia0", "nvidia1")
-	for chosen, wanted := range map[string]int{machine.uuid(1): 1, "1": 1, "0": 0} {
+	for chosen, expected := range map[string]int{machine.uuid(1): 1, "1": 1, "0": 0} {
 		t.Setenv("CUDA_VISIBLE_DEVICES", chosen)
-		if gpu, found := firstVisible(machine, []int{0, 1}); !found || gpu != wanted {
+		if gpu, found := firstVisible(machine, []int{0, 1}); !found || gpu != expected {
 			t.Error(chosen, gpu, found)
 		}
 	}
 	t.Setenv("CUDA_VISIBLE_DEVICES", "GPU-of-another-machine")
 	if _, found := firstVisible(machine, []int{0, 1}); found {
-		t.Error("another machine's GPU was found")
+		t.Error("another machine's GPU is visible")
 	}
 }
 
-func TestASickGPUStaysSick(t *testing.T) {
+func TestAnUnhealthyGPUStaysUnhealthy(t *testing.T) {
 	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 48}}}`, "nvidia0", "nvidia1")
-	offered, sick := &plugin{machine: machine, gpus: []int{0, 1}, replicas: 1}, map[int]bool{}
-	if list := offered.offer(sick); list[0].Health != deviceplugin.Healthy || list[1].Health != deviceplugin.Unhealthy {
+	offered, unhealthy := &plugin{machine: machine, gpus: []int{0, 1}, replicas: 1}, map[int]bool{}
+	if list := offered.offer(unhealthy); list[0].Health != deviceplugin.Healthy || list[1].Health != deviceplugin.Unhealthy {
 		t.Error(list)
 	}
 	if err := replace(machineFile(), []byte(twoGPUs)); err != nil {
 		t.Fatal(err)
 	}
-	if list := offered.offer(sick); list[1].Health != deviceplugin.Unhealthy {
+	if list := offered.offer(unhealthy); list[1].Health != deviceplugin.Unhealthy {
 		t.Error(list)
 	}
 }
 
-func TestSharedGPUsAreOfferedSeveralTimesAndHandedOverOnce(t *testing.T) {
+func TestSharedGPUsAreOfferedSeveralTimesAndPassedOnce(t *testing.T) {
 	var config pluginConfig
 	text := `{"version": "v1", "sharing": {"timeSlicing": {"renameByDefault": true, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}`
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -158,18 +158,18 @@ func TestSharedGPUsAreOfferedSeveralTimesAndHandedOverOnce(t *testing.T) {
 	}
 }
 
-func TestDevicesAreHandedOverInEachWayThatIsAskedFor(t *testing.T) {
+func TestDevicesArePassedByEachStrategy(t *testing.T) {
 	answer := allocation([]string{"GPU-x", "GPU-y"}, "cdi-annotations,cdi-cri")
 	if len(answer.Envs) != 0 || len(answer.CdiDevices) != 2 || answer.CdiDevices[1].Name != "k8s.device-plugin.nvidia.com/gpu=GPU-y" {
 		t.Error(answer)
 	}
-	wanted := "k8s.device-plugin.nvidia.com/gpu=GPU-x,k8s.device-plugin.nvidia.com/gpu=GPU-y"
-	if answer.Annotations["cdi.k8s.io/nvidia-device-plugin_GPU-x"] != wanted {
+	expected := "k8s.device-plugin.nvidia.com/gpu=GPU-x,k8s.device-plugin.nvidia.com/gpu=GPU-y"
+	if answer.Annotations["cdi.k8s.io/nvidia-device-plugin_GPU-x"] != expected {
 		t.Error(answer.Annotations)
 	}
 }
 
-func TestTheSpecificationNamesFilesOfTheHost(t *testing.T) {
+func TestTheSpecificationContainsPathsOfTheHost(t *testing.T) {
 	machine, root := onMachine(t, twoGPUs), t.TempDir()
 	folder := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -188,7 +188,7 @@ func TestTheSpecificationNamesFilesOfTheHost(t *testing.T) {
 	}
 }
 
-func TestAContainerSeesTheModulesAsItSeesSys(t *testing.T) {
+func TestModulesAreMountedLikeSys(t *testing.T) {
 	for _, mode := range []string{"ro", "rw"} {
 		path := filepath.Join(t.TempDir(), "config.json")
 		text := `{"ociVersion": "1.2.0", "mounts": [{"destination": "/sys", "type": "sysfs", "options": ["nosuid", "` + mode + `"]}, {"destination": "/sys/module/firmware_class/parameters/path"}], "process": {"args": ["x"]}}`
@@ -215,17 +215,17 @@ func TestAContainerSeesTheModulesAsItSeesSys(t *testing.T) {
 	}
 }
 
-func TestContainersThatAreMade(t *testing.T) {
-	for line, wanted := range map[string]string{
+func TestBundlesOfCreatedContainers(t *testing.T) {
+	for line, expected := range map[string]string{
 		"--root /run/x create --bundle /b --pid-file /p id": "/b", "run -b /c id": "/c", "create --bundle=/d id": "/d", "delete --bundle /b id": "", "state id": "",
 	} {
-		if bundle := bundleOf(strings.Fields(line)); bundle != wanted {
+		if bundle := bundleOf(strings.Fields(line)); bundle != expected {
 			t.Error(line, bundle)
 		}
 	}
 }
 
-func TestSwitchesArePausedAndResumed(t *testing.T) {
+func TestLabelsArePausedAndResumed(t *testing.T) {
 	for before, during := range map[string]string{"true": paused, "": "", "false": "false", "mine": "mine_" + paused} {
 		if pause(before) != during || resume(during) != before {
 			t.Error(before, pause(before), resume(during))
@@ -236,14 +236,14 @@ func TestSwitchesArePausedAndResumed(t *testing.T) {
 func TestDeviceQueryFailsWithoutLibraries(t *testing.T) {
 	onMachine(t, twoGPUs, "nvidia0")
 	if library("/", "libcuda.so") == "" && runDeviceQuery(nil) != 1 {
-		t.Error("it has found a GPU without CUDA's library")
+		t.Error("it has detected a GPU without CUDA's library")
 	}
 }
 
 func TestLabelsOfFeatureDiscovery(t *testing.T) {
 	labels := gpuLabels(onMachine(t, twoGPUs), 2, "595.91.07", pluginConfig{})
-	for key, wanted := range map[string]string{"gpu.product": "NVIDIA-H100-80GB-HBM3", "gpu.count": "2", "cuda.driver-version.full": "595.91.07", "gpu.replicas": "1"} {
-		if labels["nvidia.com/"+key] != wanted {
+	for key, expected := range map[string]string{"gpu.product": "NVIDIA-H100-80GB-HBM3", "gpu.count": "2", "cuda.driver-version.full": "595.91.07", "gpu.replicas": "1"} {
+		if labels["nvidia.com/"+key] != expected {
 			t.Error(key, labels["nvidia.com/"+key])
 		}
 	}
@@ -259,22 +259,22 @@ func exported(machine Machine, users map[string]string, fields ...string) string
 	return out.String()
 }
 
-func TestMetricsHaveTheNamesThatAreAskedFor(t *testing.T) {
+func TestMetricsHaveTheConfiguredNames(t *testing.T) {
 	text := `{"serial": "a", "count": 2, "ecc": true, "faults": {"xid": {"1": 48}, "ecc": {"1": 2}}, "metrics": {"0": {"DCGM_FI_DEV_GPU_TEMP": 96}}}`
 	machine := onMachine(t, text, "nvidia0", "nvidia1")
 	users := map[string]string{machine.uuid(1): `,pod="p"`}
 	text = exported(machine, users, "DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")
-	for _, wanted := range []string{
+	for _, expected := range []string{
 		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="` + machine.uuid(0), `DCGM_FI_DRIVER_VERSION="595.91.07"} 96`, `pod="p",window_size_in_ms="300000",xid="48"} 1`,
 		`DCGM_FI_DRIVER_VERSION="595.91.07",window_size_in_ms="300000"} 0`, `DCGM_FI_DRIVER_VERSION="595.91.07",pod="p"} 2`,
 	} {
-		if !strings.Contains(text, wanted) {
-			t.Error(wanted, "is not in", text)
+		if !strings.Contains(text, expected) {
+			t.Error(expected, "is not in", text)
 		}
 	}
 }
 
-func TestOfAGPUOffTheBusThereIsItsXidAlone(t *testing.T) {
+func TestAGPUOffTheBusHasOnlyItsXid(t *testing.T) {
 	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 79}}}`, "nvidia0", "nvidia1")
 	text := exported(machine, nil, "DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT")
 	if strings.Count(text, machine.uuid(0)) != 3 || strings.Count(text, machine.uuid(1)) != 1 || !strings.Contains(text, `xid="79"} 1`) {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Where a driver of the host's own is looked for.
+// Folders in which a driver on the host is searched.
 var hostSMI = []string{"usr/bin", "usr/sbin", "bin", "sbin", "usr/lib/wsl/lib", "opt/bin"}
 
-// runValidator is nvidia-validator for the components that our manifests name: driver and toolkit.
+// runValidator simulates nvidia-validator for the components in our manifests: driver and toolkit.
 func runValidator([]string) int {
 	announce("nvidia-validator")
 	checks := map[string]func(string) error{"driver": validateDriver, "toolkit": validateToolkit}
@@ -35,7 +35,7 @@ func runValidator([]string) int {
 	return 0
 }
 
-// again repeats a check where waiting is asked for.
+// again repeats a check if WITH_WAIT is set.
 func again(check func() error) error {
 	seconds, err := strconv.Atoi(setting("SLEEP_INTERVAL_SECONDS", "5"))
 	if err != nil {
@@ -94,7 +94,7 @@ func containerDriver() error {
 		if !isFile(filepath.Join(driverRoot, "usr/bin/nvidia-smi")) {
 			return errors.New("failed to locate nvidia-smi: error locating \"nvidia-smi\"")
 		}
-		// The real one runs nvidia-smi in that root. There, /sys is another.
+		// The real validator runs nvidia-smi in that root, which has a different /sys.
 		if status := smi(nil, filepath.Join(driverRoot, "dev"), os.Stdout); status != 0 {
 			return fmt.Errorf("exit status %d", status)
 		}
@@ -102,7 +102,7 @@ func containerDriver() error {
 	})
 }
 
-// byOperator: with a driver DaemonSet that a ClusterPolicy or NVIDIADriver owns, the container's own ready file counts too.
+// byOperator returns whether a ClusterPolicy or NVIDIADriver owns the driver DaemonSet. The ready file of the container is then also required.
 func byOperator() (bool, error) {
 	server, err := newAPI()
 	if err != nil {
@@ -126,7 +126,7 @@ func byOperator() (bool, error) {
 	return false, nil
 }
 
-// linkDevices makes /dev/char name the GPUs, without which a container loses them when systemd reloads (NVIDIA/nvidia-container-toolkit issue 48).
+// linkDevices creates links to the GPUs in /dev/char, without which containers lose them when systemd reloads (NVIDIA/nvidia-container-toolkit issue 48).
 func linkDevices() error {
 	say("level=info msg=\"creating symlinks under /dev/char that correspond to NVIDIA character devices\"")
 	machine, err := readMachine()
@@ -145,7 +145,7 @@ func linkDevices() error {
 	return nil
 }
 
-// validateToolkit: nvidia-smi must have been brought into this container by the runtime.
+// validateToolkit checks that the runtime has mounted nvidia-smi into this container.
 func validateToolkit(output string) error {
 	ready := filepath.Join(output, "toolkit-ready")
 	if err := os.RemoveAll(ready); err != nil {
