@@ -32,7 +32,7 @@ def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[S
     rig.remove(site.server)
 
 
-def test_each_service_runs_alone_and_disabled_ones_are_remove(
+def test_each_service_runs_alone_and_disabled_ones_are_removed(
     site: Site, rig: BootRig, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     server, card = site.server, Client.of(rig.host("card"), tmp_path_factory.mktemp("card"))

@@ -161,7 +161,7 @@ def test_a_driver_that_does_not_load_is_reported_with_its_log_and_quarantined(sa
     assert marks.names.QUARANTINE not in cluster.taints("gpu-1")
 
 
-def test_a_missing_gpu_is_observed_at_the_devices_gate(sandbox: t.Any, cluster: Cluster) -> None:
+def test_a_missing_gpu_is_reported_at_the_devices_gate(sandbox: t.Any, cluster: Cluster) -> None:
     sandbox.add_fault("plugin_fewer_gpus", node="gpu-2")
     sandbox.reboot("gpu-2")
     gate(cluster)
