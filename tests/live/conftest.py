@@ -98,7 +98,7 @@ def sandbox(shared: c.Callable[[str], Sandboxes]) -> Sandbox:
 
 @pytest.fixture
 def client(sandbox: Sandbox) -> Client:
-    """A file with a fixture `sandbox` of its own gets a client of that one."""
+    """A file that defines its own fixture `sandbox` gets a client of that sandbox."""
     return connect({"kubeconfig": sandbox.kubeconfig})
 
 

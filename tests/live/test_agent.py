@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet agent on a real control plane: an existing feature discovery and RESOURCE stack, rights, killed processes, reboots, a lost API server."""
+"""The fleet agent on a real control plane: an existing feature discovery and GPU stack, rights, killed processes, reboots, a lost API server."""
 
 from __future__ import annotations
 

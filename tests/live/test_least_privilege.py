@@ -5,7 +5,7 @@
 
 The simulated programs send the same requests as the real ones, whose sources they name (roles/sandbox/files/fleet_agent/programs).
 
-Runtime: none of its own; it reads the results of `lifecycle`.
+Runtime: none; it reads the results of `lifecycle`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Labels of Node Feature Discovery schedule the drivers, which nevertheless keep running when it is disturbed.
 
-Runtime: none of its own; it reads the results of `lifecycle`.
+Runtime: none; it reads the results of `lifecycle`.
 """
 
 from __future__ import annotations

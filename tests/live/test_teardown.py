@@ -6,7 +6,7 @@
 Exceptions are those of support/snapshot.py, and on nodes the resources of removed device plugins. The kubelet keeps
 them, with 0 devices, in its checkpoint, and no API can remove them.
 
-Runtime: none of its own; it reads the results of `lifecycle`.
+Runtime: none; it reads the results of `lifecycle`.
 """
 
 from __future__ import annotations
