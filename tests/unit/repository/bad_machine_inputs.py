@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inputs of the roles on machines as tables: those that cannot be used, with the parts of what must be told of each; and those that must stay right."""
+"""Inputs of the roles on machines as tables: invalid ones with parts of the expected messages, and valid ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def artifact(**changes: t.Any) -> list[dict[str, t.Any]]:
     return [{"path": "os/kernel", "source": "https://mirror.example.com/kernel", "checksum": SUM, **changes}]
 
 
-#: By role: the variable without it, its value, and parts of what is told.
+#: By role: the variable without the role's prefix, its value, and parts of the expected messages.
 BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
     "load_balancer": [
         ("stats_port", "eighty", ("'eighty' is not a port", "(load_balancer_stats_port)")),
@@ -192,7 +192,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("cluster", ["ocp"], ("a list is not a string",)),
     ],
 }
-#: What surveys, INI inventories and the command line give, and what is written in documentation.
+#: Values as surveys, INI inventories and the command line give them, and as the documentation has them.
 GOOD: dict[str, list[dict[str, t.Any]]] = {
     "load_balancer": [
         {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""examples/awx-project: AWX takes its surveys and finds its playbooks, and what it asks for is there to be set. Jobs run in tests/live/test_awx.py."""
+"""examples/awx-project: AWX accepts its surveys and finds its playbooks, and each question sets an existing variable. Jobs run in tests/live/test_awx.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 TOP = pathlib.Path(__file__).resolve().parents[3]
 SURVEYS = sorted(path.stem for path in (PROJECT / "surveys").glob("*.json"))
 QUESTIONS = [(name, question) for name in SURVEYS for question in survey(name)]
-#: SURVEY_TYPE_MAPPING of awx/main/constants.py, but for passwords: what a default may be.
+#: Types that a default may have: SURVEY_TYPE_MAPPING of awx/main/constants.py without passwords.
 ANSWERS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "textarea": (str,),
@@ -31,7 +31,7 @@ ANSWERS: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "float": (str, float, int),
 }
-#: Kinds of variables that can be read from an answer. Lists are read by the filter as_list.
+#: Types of variables that an answer of each type can set. The filter as_list reads lists.
 READABLE = {
     "text": {"str", "path"},
     "textarea": {"str", "list of str", "list of dict"},
@@ -43,7 +43,7 @@ ROW = re.compile(r"^\| `(hwaccel_\w+)` \| ([^|]+?) \|", re.MULTILINE)
 
 
 def kinds() -> dict[str, str]:
-    """Of every variable that a user may set: those of playbooks and those of roles."""
+    """Types of every variable that a user may set, of playbooks and of roles."""
     found = dict(ROW.findall((TOP / "docs" / "variables.md").read_text(encoding="utf-8")))
     for path in sorted(TOP.glob("roles/*/meta/argument_specs.yml")):
         for name, option in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"][
@@ -65,13 +65,13 @@ def choices(variable: str) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "question"), QUESTIONS, ids=[f"{name} {question['variable']}" for name, question in QUESTIONS]
 )
-def test_what_is_asked_for_can_be_set(name: str, question: dict[str, t.Any]) -> None:
+def test_each_survey_question_sets_a_variable_of_a_matching_type(name: str, question: dict[str, t.Any]) -> None:
     assert kinds()[question["variable"]] in READABLE[question["type"]]
     assert set(question.get("choices", ())) <= (choices(question["variable"]) if "choices" in question else set())
 
 
 @pytest.mark.parametrize("name", SURVEYS)
-def test_a_survey_is_one_that_awx_takes(name: str) -> None:
+def test_awx_accepts_each_survey(name: str) -> None:
     """JobTemplateSurveySpec._validate_spec_data of awx/api/views/__init__.py."""
     spec = json.loads((PROJECT / "surveys" / f"{name}.json").read_text(encoding="utf-8"))
     assert {key: type(spec[key]) for key in ("name", "description", "spec")} == {
@@ -89,7 +89,7 @@ def test_a_survey_is_one_that_awx_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SURVEYS)
-def test_each_survey_has_its_playbook_and_awx_finds_it(name: str) -> None:
+def test_awx_finds_the_playbook_of_each_survey(name: str) -> None:
     """AWX lists files with a line like this: valid_playbook_re of awx/main/utils/ansible.py."""
     text = (PROJECT / f"{name}.yml").read_text(encoding="utf-8")
     assert re.search(r"^\s*?-?\s*?(?:hosts|(ansible\.builtin\.)?import_playbook):\s*?.*?$", text, re.MULTILINE)
@@ -97,18 +97,18 @@ def test_each_survey_has_its_playbook_and_awx_finds_it(name: str) -> None:
     assert (TOP / "playbooks" / f"{name}.yml").exists()
 
 
-def test_what_the_inventory_says_is_not_asked_for() -> None:
-    """An answer wins over the inventory, and so does an empty one."""
+def test_surveys_do_not_override_the_inventory() -> None:
+    """An answer has precedence over the inventory, also an empty one."""
     inventory = yaml.safe_load((PROJECT / "inventory" / "clusters.yml").read_text(encoding="utf-8"))
-    told = {name for host in inventory["gpu_clusters"]["hosts"].values() for name in host}
-    assert "hwaccel_pools" in told
-    assert told & {question["variable"] for _name, question in QUESTIONS} == set()
+    defined = {name for host in inventory["gpu_clusters"]["hosts"].values() for name in host}
+    assert "hwaccel_pools" in defined
+    assert defined & {question["variable"] for _name, question in QUESTIONS} == set()
 
 
 def test_the_execution_environment_holds_the_collection() -> None:
     definition = yaml.safe_load((PROJECT / "execution-environment.yml").read_text(encoding="utf-8"))
-    wanted = yaml.safe_load((PROJECT / definition["dependencies"]["galaxy"]).read_text(encoding="utf-8"))
-    assert [one["name"] for one in wanted["collections"]] == ["hwaccel.gpu"]
+    requirements = yaml.safe_load((PROJECT / definition["dependencies"]["galaxy"]).read_text(encoding="utf-8"))
+    assert [one["name"] for one in requirements["collections"]] == ["hwaccel.gpu"]
 
 
 MACHINES = '"machines": [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]'
@@ -125,8 +125,8 @@ NULL = {
 
 
 @pytest.mark.parametrize(("given", "driver"), [(EMPTY, "595.91.07"), (NULL, "580.126.20")], ids=["empty", "null"])
-def test_answers_arrive_as_texts(tmp_path: pathlib.Path, given: dict[str, t.Any], driver: str) -> None:
-    """As AWX hands them over: marked as no templates, a list as its JSON."""
+def test_answers_given_as_text_are_accepted(tmp_path: pathlib.Path, given: dict[str, t.Any], driver: str) -> None:
+    """AWX passes answers marked as unsafe, so that they are not templated, and lists as JSON."""
     (tmp_path / "extravars").write_text(
         extra_variables({**given, **SECRETS, "hwaccel_render_to": str(tmp_path / "rendered")}), encoding="utf-8"
     )
@@ -163,13 +163,13 @@ def test_answers_arrive_as_texts(tmp_path: pathlib.Path, given: dict[str, t.Any]
         for one in yaml.safe_load_all((tmp_path / "rendered" / "frankfurt" / "driver.yaml").read_text(encoding="utf-8"))
         if one
     ]
-    made = [
+    driver_sets = [
         one
         for one in objects
         if one["kind"] == "DaemonSet" and one["metadata"]["name"].startswith("nvidia-driver-training-6")
     ]
-    assert [one["metadata"]["labels"]["hwaccel.gpu/driver-version"] for one in made] == [driver]
-    assert {one["metadata"]["namespace"] for one in made} == {"hwaccel-gpu"}
-    assert [one["spec"]["template"]["spec"]["imagePullSecrets"] for one in made] == [
+    assert [one["metadata"]["labels"]["hwaccel.gpu/driver-version"] for one in driver_sets] == [driver]
+    assert {one["metadata"]["namespace"] for one in driver_sets} == {"hwaccel-gpu"}
+    assert [one["spec"]["template"]["spec"]["imagePullSecrets"] for one in driver_sets] == [
         [{"name": "mirror"}, {"name": "backup"}]
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The benchmark's parts that need no server: its objects, its proxy."""
+"""The parts of the benchmark that need no server: its objects and its proxy."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def load(monkeypatch: pytest.MonkeyPatch):
     return one
 
 
-def test_forty_objects_of_eight_kinds(load) -> None:
+def test_the_set_has_forty_objects_of_eight_kinds(load) -> None:
     found = load("subjects").objects("bench")
     keys = {(item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) for item in found}
     assert len(keys) == len(found) == 40
     assert len({item["kind"] for item in found}) == 8
 
 
-def test_a_node_is_fat(load) -> None:
+def test_a_large_node_has_the_size_of_a_real_one(load) -> None:
     assert 25_000 < len(json.dumps(load("subjects").fat_node(1))) < 40_000
 
 
@@ -46,7 +46,7 @@ def echo(server: socket.socket) -> None:
             connection.sendall(data)
 
 
-def test_proxy_adds_the_round_trip_and_keeps_the_bytes(load) -> None:
+def test_the_proxy_adds_the_round_trip_and_keeps_the_bytes(load) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=echo, args=(server,))
         thread.start()

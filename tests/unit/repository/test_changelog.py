@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The changes of the coming release are in the changelog's fragments, by names that exist.
 
-What can be compared is names: of plugins, modules, roles, playbooks and variables. That a fragment says all that a user notices of a change, a
-reviewer has to see. Documentation of plugins is read as text: lint asks whether it is valid.
+Names of plugins, modules, roles, playbooks and variables are compared. A reviewer verifies that a fragment describes all that a user notices.
+Documentation of plugins is read as text, because lint validates it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[3]
 #: Kinds of plugins as the changelog names them, and their folders.
 PLUGINS = {"filter": "filter", "inventory": "inventory", "lookup": "lookup", "module": "modules"}
-#: Playbooks that others import: nobody starts them alone.
+#: Playbooks that only other playbooks import.
 PARTS = {"clusters", "summary"}
-#: In place of a name before the dash: what many of them share, or is none of them.
+#: Accepted before the dash in place of a name: groups of names, and subjects that have none.
 SUBJECTS = {
     "AWX project",
     "action plugins",
@@ -41,8 +41,8 @@ CODE = re.compile(r"``([^`]+)``")
 #: Names of options, variables and plugins in code: words with an underscore. Without one a word could mean anything.
 IDENTIFIER = re.compile(r"^[a-z][a-z0-9]*_[a-z0-9_]+$")
 QUALIFIED = re.compile(r"\bhwaccel\.gpu\.([a-z_]+)")
-#: Sections whose entries may name what is gone.
-OF_GONE = {"breaking_changes", "removed_features"}
+#: Sections whose entries may name what was removed.
+OF_REMOVED = {"breaking_changes", "removed_features"}
 
 
 class Entry(t.NamedTuple):
@@ -85,7 +85,7 @@ def entries() -> tuple[Entry, ...]:
 
 @functools.cache
 def files() -> dict[str, dict[str, pathlib.Path]]:
-    """Where each plugin and role says since when it is there: {kind: {name: file}}."""
+    """Files with `version_added` of each plugin and role: {kind: {name: file}}."""
     return {
         **{
             kind: {path.stem: path for path in sorted((TOP / "plugins" / folder).glob("*.py"))}
@@ -133,31 +133,31 @@ def code() -> frozenset[str]:
 
 
 def subjects(text: str) -> list[str]:
-    """What an entry is about: "driver, site - text" is about driver and site. An entry without a dash is about the collection."""
+    """Subjects of an entry: "driver, site - text" has driver and site. An entry without a dash is about the collection."""
     before, dash, _text = text.partition(" - ")
     return re.split(r", and |, | and ", before) if dash and before not in SUBJECTS and len(before) < 120 else []
 
 
-def test_the_coming_version_is_no_released_one() -> None:
-    coming, last = load("galaxy.yml")["version"], max(releases(), key=number)
-    if coming == last:
-        assert not fragments(), f"{coming} is released: galaxy.yml says the coming version as soon as there is a change"
+def test_the_next_version_is_not_released_yet() -> None:
+    next_version, last = load("galaxy.yml")["version"], max(releases(), key=number)
+    if next_version == last:
+        assert not fragments(), f"{next_version} is released: set the next version in galaxy.yml with the first change"
     else:
-        assert number(coming) > number(last)
+        assert number(next_version) > number(last)
 
 
 @pytest.mark.parametrize("kind", [*PLUGINS, "role"])
-def test_everything_says_in_which_version_it_came(kind: str) -> None:
-    """The release lists new plugins and roles by this: one that claims an older version is missing there."""
-    coming = load("galaxy.yml")["version"]
+def test_version_added_is_the_release_that_introduced_it(kind: str) -> None:
+    """The release lists new plugins and roles by it, so one with an older version would be missing there."""
+    next_version = load("galaxy.yml")["version"]
     expected, known = {}, {}
     for name, path in files()[kind].items():
-        expected[name] = released().get((kind, name), coming)
+        expected[name] = released().get((kind, name), next_version)
         known[name] = (VERSION.findall(path.read_text(encoding="utf-8")) or ["none"])[0]
     assert known == expected
 
 
-def test_every_version_is_a_released_or_the_coming_one() -> None:
+def test_every_version_is_released_or_the_next_one() -> None:
     possible = {*releases(), load("galaxy.yml")["version"]}
     paths = {path for named in files().values() for path in named.values()}
     paths |= set((TOP / "plugins" / "doc_fragments").glob("*.py"))
@@ -170,8 +170,8 @@ def test_every_version_is_a_released_or_the_coming_one() -> None:
     assert not wrong
 
 
-def test_new_playbooks_and_what_is_gone_are_in_a_fragment() -> None:
-    """Of neither does the release make a list by itself."""
+def test_new_playbooks_and_removals_are_in_a_fragment() -> None:
+    """antsibull-changelog lists neither by itself."""
     before = {
         word
         for release in releases().values()
@@ -180,12 +180,14 @@ def test_new_playbooks_and_what_is_gone_are_in_a_fragment() -> None:
         for word in re.findall(r"[a-z_]+", str(text))
     }
     present = {(kind, name) for kind, named in files().items() for name in named}
-    gone = {name for kind, name in set(released()) - present}
-    expected = gone | {name for name in playbooks() if name not in before}
+    removed = {name for kind, name in set(released()) - present}
+    expected = removed | {name for name in playbooks() if name not in before}
     mentioned = {word for entry in entries() for word in (*subjects(entry.text), *CODE.findall(entry.text))}
-    told_as_gone = {word for entry in entries() if entry.section in OF_GONE for word in CODE.findall(entry.text)}
+    reported_as_removed = {
+        word for entry in entries() if entry.section in OF_REMOVED for word in CODE.findall(entry.text)
+    }
     assert not expected - mentioned
-    assert not gone - told_as_gone
+    assert not removed - reported_as_removed
 
 
 def test_fragments_have_known_sections_and_whole_sentences() -> None:
@@ -194,7 +196,7 @@ def test_fragments_have_known_sections_and_whole_sentences() -> None:
     known |= {config["prelude_section_name"], config["trivial_section_name"]}
     assert {entry.section for entry in entries()} <= known
     assert [entry for entry in entries() if not entry.text.strip().endswith(".")] == []
-    # The changelog is reStructuredText, which knows no markup of modules' documentation.
+    # The changelog is reStructuredText, which does not have the markup of modules' documentation.
     assert [entry for entry in entries() if re.search(r"\b[BCEILMOUV]\(", entry.text)] == []
 
 
@@ -210,11 +212,11 @@ def test_entries_begin_with_names_that_exist() -> None:
 
 
 def test_entries_name_what_exists() -> None:
-    """Modules, plugins, roles, playbooks, options and variables; where the entry tells what has broken or gone, also what was released before."""
+    """Modules, plugins, roles, playbooks, options and variables; entries about breaking changes and removals may name former ones."""
     former = {name for _kind, name in released()}
     wrong = []
     for entry in entries():
-        if entry.section in OF_GONE:
+        if entry.section in OF_REMOVED:
             continue
         qualified = set(QUALIFIED.findall(entry.text)) - public_names() - former
         named = {word for word in CODE.findall(entry.text) if IDENTIFIER.match(word)} - code() - public_names()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-""".ci/run on machines that lack something, with stand-ins for apt-get and make: what it installs, and that it ends what it has started."""
+""".ci/run on machines where packages are missing, with stand-ins for apt-get and make: what it installs, and that it stops the processes that it started."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import COMMANDS
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-#: Of the shell that runs it.
+#: Commands that the script itself needs.
 SHELL = ("sh", "dirname", "cat", "chmod", "cp", "grep", "mkdir", "mv", "rm", "sleep", "sort", "tail", "touch", "tr")
-#: Installs what it is asked for as far as stand-ins of it are in a folder beside.
+#: Installs all stand-ins from the folder `archive`.
 APT = '#!/bin/sh\necho "$*" >>"$PLACE/apt"\n[ "$2" = update ] || mv "$PLACE"/archive/* "$PLACE/bin/"\n'
 TESTS = '#!/bin/sh\necho "7 passed, 0 failed, 0 skipped" >.build/logs/total\n'
 
 
 @dataclasses.dataclass
 class Bare:
-    """A checkout of .ci/run alone, and the folder that is its PATH."""
+    """A checkout of .ci/run alone, and the folder that its PATH consists of."""
 
     place: pathlib.Path
 
@@ -46,87 +46,87 @@ class Bare:
 
     def run(self) -> tuple[int, list[str]]:
         started = self.start()
-        said = started.communicate(timeout=60)[0].splitlines()
-        return started.returncode, said
+        output = started.communicate(timeout=60)[0].splitlines()
+        return started.returncode, output
 
     @property
-    def asked(self) -> list[str]:
+    def apt_calls(self) -> list[str]:
         return (self.place / "apt").read_text().splitlines() if (self.place / "apt").exists() else []
 
 
 @pytest.fixture
 def bare(tmp_path: pathlib.Path) -> Bare:
-    made = Bare(tmp_path)
+    checkout = Bare(tmp_path)
     (tmp_path / ".ci").mkdir()
     text = (TOP / ".ci" / "run").read_text()
-    # Of this machine nothing is looked at, and nothing is written to it.
+    # The script neither reads nor writes anything outside of the test's folder.
     text = re.sub(r"^PATH=.*$", "", text, flags=re.MULTILINE).replace(
         "/usr/sbin/policy-rc.d", f"{tmp_path}/policy-rc.d"
     )
     text = text.replace("/usr/lib/podman/netavark", f"{tmp_path}/bin/netavark").replace(
         "/usr/include/stdio.h", f"{tmp_path}/bin/stdio.h"
     )
-    made.command("run", text, ".ci")
+    checkout.command("run", text, ".ci")
     for name in (*COMMANDS, "netavark", "stdio.h", "gcc", "gpgv", "prometheus", "promtool"):
-        made.command(name)
-    made.command("make", TESTS)
-    made.command("id", "#!/bin/sh\necho 0\n")
-    made.command("apt-get", APT)
+        checkout.command(name)
+    checkout.command("make", TESTS)
+    checkout.command("id", "#!/bin/sh\necho 0\n")
+    checkout.command("apt-get", APT)
     (tmp_path / "tests" / "tools").mkdir(parents=True)
-    made.command("python", folder="tests/tools")
+    checkout.command("python", folder="tests/tools")
     (tmp_path / ".build" / "logs").mkdir(parents=True)
     (tmp_path / ".build" / "selinux" / "usr" / "bin").mkdir(parents=True)
     (tmp_path / ".build" / "selinux" / "usr" / "bin" / "sesearch").touch()
     for name in SHELL:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
-    return made
+    return checkout
 
 
-def test_a_machine_that_has_everything_installs_nothing(bare: Bare) -> None:
+def test_on_a_complete_machine_nothing_is_installed(bare: Bare) -> None:
     assert bare.run() == (0, ["7 passed, 0 failed, 0 skipped"])
-    assert bare.asked == []
+    assert bare.apt_calls == []
 
 
-def test_only_what_is_lacking_is_installed(bare: Bare) -> None:
+def test_only_missing_packages_are_installed(bare: Bare) -> None:
     (bare.place / "archive").mkdir()
     for name in ("gcc", "stdio.h", "podman"):
         (bare.place / "bin" / name).rename(bare.place / "archive" / name)
-    status, said = bare.run()
+    status, output = bare.run()
     packages = "gcc libc6-dev nftables podman uidmap"
-    assert bare.asked == ["-qq update", f"-qq install -y --no-install-recommends {packages}"]
-    assert (status, said) == (0, [f"installing: {packages}", "7 passed, 0 failed, 0 skipped"])
-    assert not (bare.place / "policy-rc.d").exists(), "servers may start again"
+    assert bare.apt_calls == ["-qq update", f"-qq install -y --no-install-recommends {packages}"]
+    assert (status, output) == (0, [f"installing: {packages}", "7 passed, 0 failed, 0 skipped"])
+    assert not (bare.place / "policy-rc.d").exists(), "services may be started again"
 
 
-def test_what_cannot_be_installed_is_told(bare: Bare) -> None:
+def test_a_missing_program_that_cannot_be_installed_is_reported(bare: Bare) -> None:
     (bare.place / "bin" / "gcc").unlink()
     bare.command("id", "#!/bin/sh\necho 1000\n")
-    status, said = bare.run()
-    assert (status, said) == (
+    status, output = bare.run()
+    assert (status, output) == (
         0,
         ["this machine lacks, and tests that need it are skipped: gcc", "7 passed, 0 failed, 0 skipped"],
     )
-    assert bare.asked == []
+    assert bare.apt_calls == []
 
 
-def test_every_command_of_the_rig_has_its_package() -> None:
+def test_every_command_of_the_rig_has_a_package() -> None:
     text = (TOP / ".ci" / "run").read_text()
     named = {os.path.basename(line.split()[0]) for line in text.split("programs='\n")[1].split("\n'")[0].splitlines()}
     assert set(COMMANDS) <= named
 
 
-def test_who_is_told_to_end_tells_the_tests_and_waits_for_them(bare: Bare) -> None:
+def test_on_sigterm_the_tests_are_stopped_and_waited_for(bare: Bare) -> None:
     bare.command(
         "make",
         '#!/bin/sh\ntrap \'sleep 0.5; touch "$PLACE/ended"; exit 1\' TERM\ntouch "$PLACE/ready"\nwhile :; do sleep 0.1; done\n',
     )
     started = bare.start()
-    give_up = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while not (bare.place / "ready").exists():
-        assert time.monotonic() < give_up
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     started.send_signal(signal.SIGTERM)
-    said, _none = started.communicate(timeout=60)
+    output, _none = started.communicate(timeout=60)
     assert (bare.place / "ended").exists()
     assert started.returncode
-    assert said.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+    assert output.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Teardown of a cluster that only the environment names, on an API server that writes down what it is asked."""
+"""Teardown of a cluster that only environment variables select, on an API server that records its requests."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ UID = "2a62dddd-a928-4c56-bbe1-dfc0e441394a"
 ROLES = ("monitoring", "gpu_validation", "device_plugin", "driver", "feature_discovery")
 
 
-def answer(seen: fake.Seen) -> fake.Answer:
-    if seen.path == "/version":
+def answer(request: fake.Seen) -> fake.Answer:
+    if request.path == "/version":
         return fake.Answer(body={"gitVersion": "v1.36.4"})
-    if seen.path == "/api/v1/namespaces/kube-system":
+    if request.path == "/api/v1/namespaces/kube-system":
         return fake.Answer(body={"metadata": {"name": "kube-system", "uid": UID}})
-    if seen.path == "/api/v1/nodes":
+    if request.path == "/api/v1/nodes":
         return fake.Answer(body={"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "gpu-0"}}]})
-    if seen.path == "/apis":
+    if request.path == "/apis":
         return fake.Answer(body={"kind": "APIGroupList", "groups": []})
     return fake.status(404, "not here", "NotFound")
 
 
 @pytest.fixture
 def server() -> t.Iterator[fake.Fake]:
-    made = fake.Fake()
-    made.answers = answer
-    yield made
-    made.close()
+    api = fake.Fake()
+    api.answers = answer
+    yield api
+    api.close()
 
 
 def teardown(folder: pathlib.Path, server: fake.Fake, *arguments: str, name: str = "teardown") -> tuple[int, str]:
@@ -49,7 +49,9 @@ def teardown(folder: pathlib.Path, server: fake.Fake, *arguments: str, name: str
     )
 
 
-def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, server: fake.Fake) -> None:
+def test_teardown_without_confirmation_fails_and_names_the_command_that_confirms(
+    tmp_path: pathlib.Path, server: fake.Fake
+) -> None:
     code, output = teardown(tmp_path, server)
     assert code == 2, output
     assert (
@@ -62,21 +64,23 @@ def test_it_is_refused_with_the_command_that_goes_on(tmp_path: pathlib.Path, ser
     )
     assert f"run ansible-playbook -i {tmp_path}/inventory.yml hwaccel.gpu.teardown -e hwaccel_confirm={UID}" in output
     assert "secret-token" not in output
-    assert {seen.method for seen in server.seen} == {"GET"}
+    assert {request.method for request in server.seen} == {"GET"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check",)])
-def test_a_wrong_confirmation_is_refused(tmp_path: pathlib.Path, server: fake.Fake, arguments: tuple[str, ...]) -> None:
+def test_teardown_with_a_wrong_confirmation_fails(
+    tmp_path: pathlib.Path, server: fake.Fake, arguments: tuple[str, ...]
+) -> None:
     code, output = teardown(tmp_path, server, "-e", "hwaccel_confirm=2a62dddd", *arguments)
     assert code == 2, output
     assert (
         f"hwaccel_confirm names another cluster, so nothing was deleted (prod): it is 2a62dddd, and this is the cluster with uid {UID}"
         in output
     )
-    assert {seen.method for seen in server.seen} == {"GET"}
+    assert {request.method for request in server.seen} == {"GET"}
 
 
-def test_the_roles_alone_ask_by_the_same_name(tmp_path: pathlib.Path, server: fake.Fake) -> None:
+def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Path, server: fake.Fake) -> None:
     tasks = [
         {
             "block": [{"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": "teardown"}}],
@@ -90,13 +94,15 @@ def test_the_roles_alone_ask_by_the_same_name(tmp_path: pathlib.Path, server: fa
     _code, output = teardown(tmp_path, server, name=str(tmp_path / "play.yml"))
     assert output.count(f"run again with -e hwaccel_confirm={UID}") >= len(ROLES)
     assert [role for role in ROLES if f"{role} refused" not in output] == []
-    assert {seen.method for seen in server.seen} == {"GET"}
+    assert {request.method for request in server.seen} == {"GET"}
 
 
-def test_every_role_on_clusters_that_removes_something_asks_first() -> None:
-    """Machines are named by their hosts. Whoever adds a role on clusters adds it here by its teardown alone."""
+def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
+    """Roles on machines need no confirmation, because the inventory names each host. A new role on clusters is found by its teardown and added to ROLES."""
     texts = {path.parents[1].name: path.read_text(encoding="utf-8") for path in TOP.glob("roles/*/tasks/teardown.yml")}
-    asking = {role for role, text in texts.items() if "hwaccel.gpu.cluster_confirm" in text.split("- name: ")[1]}
+    confirming = {role for role, text in texts.items() if "hwaccel.gpu.cluster_confirm" in text.split("- name: ")[1]}
     assert (
-        asking == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"} == set(ROLES)
+        confirming
+        == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
+        == set(ROLES)
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which unit tests run on which core: each in a job, those that meet Ansible on the oldest and the newest, and every import there too."""
+"""Unit tests by ansible-core: each runs in a job; those that use Ansible, and every import, run on the oldest and the newest core."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.tools import jobs
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 COLLECTION = "ansible_collections.hwaccel.gpu."
-#: A program of Ansible in a command.
+#: A command that starts a program of Ansible.
 STARTED = re.compile(r'"-m",\s*"ansible"|[/"]ansible-(?:playbook|inventory|doc|galaxy|test)"')
 FILES = sorted(path.relative_to(TOP).as_posix() for path in (TOP / "tests" / "unit").rglob("test_*.py"))
 ON_CORES = [job for job in jobs.UNIT if job.name != jobs.LAYERS]
@@ -38,7 +38,7 @@ def imports(path: pathlib.Path) -> frozenset[str]:
 
 
 def own(names: frozenset[str], part: str) -> set[pathlib.Path]:
-    """Files of this part of the collection among what is imported."""
+    """Imported files that are in this part of the collection."""
     places = {
         TOP / f"{name.removeprefix(COLLECTION).replace('.', '/')}.py"
         for name in names
@@ -47,27 +47,27 @@ def own(names: frozenset[str], part: str) -> set[pathlib.Path]:
     return {place for place in places if place.exists()}
 
 
-def rests_on_ansible(path: pathlib.Path) -> bool:
-    """A plugin that has more of Ansible than the errors that it raises."""
+def depends_on_ansible(path: pathlib.Path) -> bool:
+    """Whether a plugin imports more of Ansible than the errors that it raises."""
     return any(name.startswith("ansible.") and not name.startswith("ansible.errors") for name in imports(path))
 
 
-def meets_ansible(path: pathlib.Path) -> bool:
-    """By itself, or by a file beside it that helps it."""
-    seen: set[pathlib.Path] = set()
-    left = {path}
-    while left:
-        one = left.pop()
-        seen.add(one)
+def uses_ansible(path: pathlib.Path) -> bool:
+    """Whether a test imports or starts Ansible, by itself or through a support module."""
+    visited: set[pathlib.Path] = set()
+    pending = {path}
+    while pending:
+        one = pending.pop()
+        visited.add(one)
         names = imports(one)
         if any(name.split(".")[0] in ("ansible", "ansible_runner") for name in names) or STARTED.search(
             one.read_text(encoding="utf-8")
         ):
             return True
-        # Filters are functions, and each one's own tests are in a folder that runs on every core.
-        if any(rests_on_ansible(plugin) for plugin in own(names, "plugins") if plugin.parent.name != "filter"):
+        # Filters are plain functions, and their own tests run on every core.
+        if any(depends_on_ansible(plugin) for plugin in own(names, "plugins") if plugin.parent.name != "filter"):
             return True
-        left |= own(names, "tests") - seen
+        pending |= own(names, "tests") - visited
     return False
 
 
@@ -82,25 +82,25 @@ def test_every_unit_test_runs_in_a_job(runs: c.Callable[[jobs.Job, str], bool]) 
     assert [file for file in FILES if not any(runs(job, file) for job in jobs.UNIT)] == []
 
 
-def test_what_meets_ansible_runs_on_the_oldest_and_the_newest_core(runs: c.Callable[[jobs.Job, str], bool]) -> None:
+def test_tests_that_use_ansible_run_on_the_oldest_and_the_newest_core(runs: c.Callable[[jobs.Job, str], bool]) -> None:
     assert {job.profile for job in ON_CORES} == {"core-2.16", "core-newest"} < set(jobs.CORES)
-    meeting = [file for file in FILES if meets_ansible(TOP / file)]
+    facing = [file for file in FILES if uses_ansible(TOP / file)]
     assert {
         "tests/unit/repository/test_playbooks.py",
         "tests/unit/inventory/test_fleet.py",
         "tests/unit/module/test_adapter.py",
-    } <= set(meeting)
-    assert [file for file in meeting if not all(runs(job, file) for job in ON_CORES)] == [], (
+    } <= set(facing)
+    assert [file for file in facing if not all(runs(job, file) for job in ON_CORES)] == [], (
         "Next: add them to ANSIBLE_FACING in tests/tools/jobs.py"
     )
 
 
-def test_paths_of_jobs_are_there() -> None:
+def test_paths_of_jobs_exist() -> None:
     named = {word.removeprefix("--ignore=") for job in jobs.UNIT for word in job.command if "tests/unit" in word}
     assert sorted(path for path in named if not (TOP / path).exists()) == []
 
 
-#: Warnings of what is installed beside the collection are its own business. One of the compiler names a path in the place of a module.
+#: Warnings of other packages are ignored. The module of a compiler warning can be a path.
 PROGRAM = """
 import importlib, sys, warnings
 warnings.simplefilter("error")
@@ -112,7 +112,7 @@ for name in sys.argv[1:]:
 
 @pytest.mark.parametrize("folder", ["plugins", "roles/sandbox/files/fleet_agent"])
 def test_everything_is_imported_without_a_warning(folder: str, tmp_path: pathlib.Path) -> None:
-    """On these cores, and so on the oldest and the newest Python: what these have taken away, or are about to. Compiled anew, as that warns once."""
+    """On the oldest and the newest Python this finds deprecations and removals. Sources are compiled again, because the compiler warns only once."""
     base = TOP.parents[2] if folder == "plugins" else (TOP / folder).parent
     files = [path for path in sorted((TOP / folder).rglob("*.py")) if path.name != "__main__.py"]
     names = [".".join(path.relative_to(base).with_suffix("").parts).removesuffix(".__init__") for path in files]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What jobs cost: how it is measured, that nothing of a job outlives it, and what the runner makes of it."""
+"""Costs of jobs: how they are measured, that no process outlives its job, and how the runner uses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from types import ModuleType
 import pytest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
-#: A daemon as control planes and containers have them: a session of its own, re-parented, its number in the file that is named, deaf to SIGTERM.
+#: A daemon like those of control planes and containers: it has its own session, is re-parented, writes its process ID to the given file and ignores SIGTERM.
 DAEMON = """
 import os, pathlib, signal, sys, time
 if os.fork() == 0:
@@ -33,7 +33,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-#: check.py with one job, which starts that daemon and waits.
+#: Runs check.py with one job, which starts that daemon and waits.
 RUNNER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -54,8 +54,8 @@ def load(monkeypatch: pytest.MonkeyPatch):
     return __import__
 
 
-def gone(pid: int) -> bool:
-    """Or only not yet collected, by whoever is the first process here."""
+def ended(pid: int) -> bool:
+    """Whether the process has ended. A zombie that the init process has not reaped yet counts as ended."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -63,13 +63,13 @@ def gone(pid: int) -> bool:
 
 
 def until(done: t.Callable[[], bool], what: str, seconds: float = 60) -> None:
-    give_up = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while not done():
-        assert time.monotonic() < give_up, f"no sign of {what} after {seconds} s"
+        assert time.monotonic() < deadline, f"no sign of {what} after {seconds} s"
         time.sleep(0.05)
 
 
-def test_a_daemon_that_left_its_job_is_paid_by_it_and_ends_with_it(tmp_path: pathlib.Path) -> None:
+def test_a_daemon_counts_toward_its_job_and_is_stopped_with_it(tmp_path: pathlib.Path) -> None:
     number, report = tmp_path / "daemon", tmp_path / "report"
     program = f"{DAEMON}\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.05)\nsys.exit(3)"
     done = subprocess.run(
@@ -77,43 +77,43 @@ def test_a_daemon_that_left_its_job_is_paid_by_it_and_ends_with_it(tmp_path: pat
         check=False,
     )
     assert done.returncode == 3, "the job's own status"
-    assert gone(int(number.read_text()))
-    told = json.loads(report.read_text())
-    assert told["cpu"] > 0.5
-    assert [str(number) in line for line in told["left"]] == [True]
+    assert ended(int(number.read_text()))
+    written = json.loads(report.read_text())
+    assert written["cpu"] > 0.5
+    assert [str(number) in line for line in written["left"]] == [True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_runner_that_is_ended_leaves_nothing(tmp_path: pathlib.Path, number: signal.Signals) -> None:
+def test_a_stopped_runner_leaves_no_process(tmp_path: pathlib.Path, number: signal.Signals) -> None:
     runner = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(TOOLS), str(tmp_path), DAEMON], stdout=subprocess.PIPE, text=True
     )
     until((tmp_path / "daemon").exists, "the job's daemon")
     daemon = int((tmp_path / "daemon").read_text())
-    assert not gone(daemon)
+    assert not ended(daemon)
     runner.send_signal(number)
-    said, _none = runner.communicate(timeout=60)
-    until(lambda: gone(daemon), "the end of the daemon")
-    assert number == signal.SIGKILL or ("stopped" in said and runner.returncode == 1)
+    output, _none = runner.communicate(timeout=60)
+    until(lambda: ended(daemon), "the end of the daemon")
+    assert number == signal.SIGKILL or ("stopped" in output and runner.returncode == 1)
 
 
-def test_a_command_that_is_ended_by_a_signal_has_failed(tmp_path: pathlib.Path) -> None:
+def test_a_command_that_a_signal_stops_has_failed(tmp_path: pathlib.Path) -> None:
     done = subprocess.run(
         [sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), "sh", "-c", "kill -9 $$"], check=False
     )
     assert done.returncode == 128 + signal.SIGKILL
 
 
-def test_every_job_has_its_reason_and_the_page_has_the_budgets(load) -> None:
+def test_every_job_has_a_reason_and_the_page_lists_the_budgets(load) -> None:
     costs: ModuleType = load("costs")
     names = {job.name for job in costs.SUITES["all"]}
     assert set(costs.FINDS) == names
-    assert set(costs.budgets()) <= names, "budgets of jobs that are gone. Next: make costs"
+    assert set(costs.budgets()) <= names, "there are budgets of removed jobs. Next: make costs"
     page = (costs.environments.ROOT / costs.PAGE).read_text(encoding="utf-8")
     assert costs.page(page, costs.table(costs.SUITES["all"], costs.budgets())) == page, "Next: make costs"
 
 
-def test_what_is_over_its_budget_by_half_is_told(load) -> None:
+def test_a_job_over_its_budget_by_half_is_reported(load) -> None:
     costs = load("costs")
     known = {"a": {"cpu": 100, "wall": 60}, "b": {"cpu": 100, "wall": 60}, "c": {"cpu": None, "wall": 60}}
     measured = {
@@ -122,13 +122,13 @@ def test_what_is_over_its_budget_by_half_is_told(load) -> None:
         "c": {"cpu": 900.0, "wall": 60.0},
         "new": {"cpu": 1.0, "wall": 1.0},
     }
-    (told,) = costs.over(measured, known)
-    assert told.startswith("warning: a is over its budget by half: 151 s CPU, budget 100 s. Next:")
-    assert costs.over(measured, known, 1.1) == [], "a machine that takes longer"
+    (warning,) = costs.over(measured, known)
+    assert warning.startswith("warning: a is over its budget by half: 151 s CPU, budget 100 s. Next:")
+    assert costs.over(measured, known, 1.1) == [], "the machine is slower"
     assert len(costs.over(measured, known, 0.9)) == 2
 
 
-def test_a_machine_is_compared_with_the_one_of_the_budgets(
+def test_the_pace_is_compared_with_that_of_the_budgets(
     load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     costs, pace = load("costs"), load("pace")
@@ -140,7 +140,7 @@ def test_a_machine_is_compared_with_the_one_of_the_budgets(
     assert costs.slower(pace.seconds()) == 2
 
 
-def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_measured_costs_become_the_budgets(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     costs = load("costs")
     for place in (costs.BUDGETS, costs.PAGE):
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
@@ -152,8 +152,8 @@ def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(costs.environments, "ROOT", tmp_path)
     monkeypatch.setattr(costs, "MEASURED", tmp_path / "measured")
     assert costs.main() == 0
-    made = {"mypy": {"cpu": 20, "wall": 40}, "ruff": {"cpu": 10, "wall": 10}}
-    assert json.loads((tmp_path / costs.BUDGETS).read_text()) == {"pace": 0.312, "jobs": made}
+    jobs = {"mypy": {"cpu": 20, "wall": 40}, "ruff": {"cpu": 10, "wall": 10}}
+    assert json.loads((tmp_path / costs.BUDGETS).read_text()) == {"pace": 0.312, "jobs": jobs}
     lines = (tmp_path / costs.PAGE).read_text().splitlines()
     assert lines[5].startswith("| mypy | 20 s | 40 s | ")
     assert lines[6].startswith("| ruff | 10 s | 10 s | ")
@@ -161,7 +161,7 @@ def test_what_was_measured_becomes_the_budget(load, monkeypatch: pytest.MonkeyPa
     assert (lines[0], lines[-1]) == ("before", "after")
 
 
-def test_the_longest_chain_starts_first_and_finds_a_slot(load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_chain_starts_first_and_has_a_free_slot(load, monkeypatch: pytest.MonkeyPatch) -> None:
     check, jobs = load("check"), load("jobs")
     monkeypatch.setattr(
         check.costs, "budgets", lambda: {name: {"cpu": None, "wall": wall} for name, wall in WALLS.items()}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests on servers that are ended from outside."""
+"""Tests on servers that are stopped from outside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.live.support import ending
 
-#: Threads wait for runs, in sessions of their own; the fixture that closes waits for the threads.
+#: Threads wait for runs, which have their own sessions; the fixture that closes waits for the threads.
 TESTS = """
 import concurrent.futures, os, subprocess
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm, started_by_these
@@ -33,10 +33,10 @@ def runs():
 
 with concurrent.futures.ThreadPoolExecutor(1) as pool:
     try:
-        # Within: the first run can have told of itself before this thread goes on.
+        # The wait is inside the block, because the first run can print before this thread continues.
         pool.submit(runs).result()
     finally:
-        print("put away", flush=True)
+        print("fixture closed", flush=True)
 """
 
 
@@ -49,7 +49,7 @@ def sleeping(**more: str) -> c.Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def test_runs_of_threads_go_before_fixtures_wait_for_them_and_no_other_is_started() -> None:
+def test_runs_are_stopped_before_fixtures_wait_for_their_threads_and_no_other_run_starts() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", TESTS], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as tests:
@@ -57,24 +57,24 @@ def test_runs_of_threads_go_before_fixtures_wait_for_them_and_no_other_is_starte
         pid = int(tests.stdout.readline())
         try:
             tests.terminate()
-            told, _nothing = tests.communicate(timeout=60)
+            output, _nothing = tests.communicate(timeout=60)
         finally:
             tests.kill()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    assert told.splitlines() == ["put away"]
+    assert output.splitlines() == ["fixture closed"]
     assert not pathlib.Path(f"/proc/{pid}").exists()
 
 
-def test_a_process_that_is_just_being_started_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its environment and arguments are empty for a moment, in which its starter may run already."""
+def test_a_starting_process_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment and arguments are empty for a moment, while the process that started it already continues."""
     with sleeping(HWACCEL_OF_THIS_TEST="1") as process, sleeping() as other:
-        read, looks = ending._read, []
+        read, reads = ending._read, []
 
         def read_as_it_starts(folder: pathlib.Path, name: str) -> bytes:
             if folder.name == str(process.pid) and name in ("environ", "cmdline"):
-                looks.append(name)
-                if len(looks) <= 4:
+                reads.append(name)
+                if len(reads) <= 4:
                     return b""
             return read(folder, name)
 
@@ -84,7 +84,7 @@ def test_a_process_that_is_just_being_started_is_waited_for(monkeypatch: pytest.
         assert other.poll() is None
 
 
-def test_one_that_never_has_an_environment_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_process_without_environment_has_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     with sleeping(HWACCEL_OF_THIS_TEST="1") as process:
         read = ending._read
         monkeypatch.setattr(

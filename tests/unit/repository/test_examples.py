@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The example of machines that boot, as Ansible reads it: no role finds a fault in it."""
+"""The example inventory of machines that boot, as Ansible reads it: no role reports a problem."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Inventory:
     hostvars: dict[str, dict[str, t.Any]]
 
     def settings(self, role: str, host: str, **given: t.Any) -> dict[str, t.Any]:
-        """Of a role on a host: its defaults, what the inventory says, and what the playbook hands over."""
+        """Settings of a role on a host: its defaults, the variables of the inventory, and those that the playbook passes."""
         defaults = yaml.safe_load((TOP / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
-        told = {name: value for name, value in self.hostvars[host].items() if name.startswith(f"{role}_")}
-        return {name.removeprefix(f"{role}_"): value for name, value in {**defaults, **told}.items()} | given
+        configured = {name: value for name, value in self.hostvars[host].items() if name.startswith(f"{role}_")}
+        return {name.removeprefix(f"{role}_"): value for name, value in {**defaults, **configured}.items()} | given
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,9 @@ def dgxpod() -> Inventory:
 
 def test_a_load_balancer_serves_openshift_to_all_machines(dgxpod: Inventory) -> None:
     found = machine_inventory(dgxpod.groups, "load_balancer", dgxpod.hostvars, "lb")
-    made = desired(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
-    assert made.faults == ()
-    members = {service.name: [member.name for member in service.members] for service in made.services}
+    plan = desired(dgxpod.settings("load_balancer", "lb", clusters=found["clusters"], machines=found["machines"]), "")
+    assert plan.faults == ()
+    members = {service.name: [member.name for member in service.members] for service in plan.services}
     control = ["bootstrap-0", "master-0", "master-1", "master-2"]
     assert members == {
         "dgxpod-api": control,
@@ -70,42 +70,43 @@ def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory)
     assert devices == {"bootstrap": "/dev/vda", "master": "/dev/vda", "worker": "/dev/sda"}
 
 
-def _asked(dgxpod: Inventory, host: str, role: str) -> dict[str, t.Any]:
-    """Of machine_boot, as its defaults take it from the inventory."""
-    told = {key.removeprefix("hwaccel_"): value for key, value in dgxpod.hostvars[host].items()}
+def _request(dgxpod: Inventory, host: str, role: str) -> dict[str, t.Any]:
+    """Settings of machine_boot, as its defaults take them from the inventory."""
+    configured = {key.removeprefix("hwaccel_"): value for key, value in dgxpod.hostvars[host].items()}
     machine = {
         "name": host,
         "cluster": "dgxpod",
         "role": role,
-        **{key: told[key] for key in ("address", "mac", "firmware")},
+        **{key: configured[key] for key in ("address", "mac", "firmware")},
     }
-    sizes = {key: told.get(f"vm_{key}", "") for key in ("memory", "vcpus", "disk", "pool", "bridge")} | {
-        "path": told.get("vm_disk_path", "")
+    sizes = {key: configured.get(f"vm_{key}", "") for key in ("memory", "vcpus", "disk", "pool", "bridge")} | {
+        "path": configured.get("vm_disk_path", "")
     }
-    on = told.get("hypervisor", "")
+    on = configured.get("hypervisor", "")
     vm = {**sizes, "hypervisor": on, "known": on in dgxpod.groups["hypervisors"], "secure_boot": False, "small": False}
     bmc = {
-        "address": told.get("bmc_address", ""),
-        "username": told.get("bmc_username", ""),
+        "address": configured.get("bmc_address", ""),
+        "username": configured.get("bmc_username", ""),
         "has_password": True,
         "system": "",
         "verify": True,
     }
-    asks = {"boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": ""}
-    return {**machine, **asks, "provider": told["power_provider"], "vm": vm, "bmc": bmc}
+    options = {"boot": "network", "power": "on", "named": False, "logs": True, "http": False, "media": ""}
+    return {**machine, **options, "provider": configured["power_provider"], "vm": vm, "bmc": bmc}
 
 
-def test_bootstrap_and_masters_are_virtual_machines_of_the_least_size_that_openshift_needs(dgxpod: Inventory) -> None:
+def test_bootstrap_and_masters_are_virtual_machines_of_the_minimum_size_for_openshift(dgxpod: Inventory) -> None:
     groups = {"bootstrap": "bootstrap", "control_plane": "master", "workers": "worker"}
-    entries = [_asked(dgxpod, host, role) for group, role in groups.items() for host in dgxpod.groups[group]]
+    entries = [_request(dgxpod, host, role) for group, role in groups.items() for host in dgxpod.groups[group]]
     assert request.faults(entries, {"community.libvirt": "2.0.0"}) == []
-    virtual = {entry["name"]: wanted for entry in entries if (wanted := request.read(entry).vm)}
-    least = ("br0", 16384, 4, 100)
+    virtual = {entry["name"]: vm_settings for entry in entries if (vm_settings := request.read(entry).vm)}
+    minimum = ("br0", 16384, 4, 100)
     assert {
-        host: (wanted.on, wanted.bridge, wanted.memory, wanted.vcpus, wanted.disk) for host, wanted in virtual.items()
+        host: (vm_settings.on, vm_settings.bridge, vm_settings.memory, vm_settings.vcpus, vm_settings.disk)
+        for host, vm_settings in virtual.items()
     } == {
-        "bootstrap-0": ("kvm-0", *least),
-        "master-0": ("kvm-0", *least),
-        "master-1": ("kvm-1", *least),
-        "master-2": ("kvm-2", *least),
+        "bootstrap-0": ("kvm-0", *minimum),
+        "master-0": ("kvm-0", *minimum),
+        "master-1": ("kvm-1", *minimum),
+        "master-2": ("kvm-2", *minimum),
     }

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables of the roles for machines: none writes a line of a configuration of its own, none with a secret is shown. No file is there before its mode."""
+"""Variables of the roles for machines: none can inject a line into a configuration, and none with a secret is shown. Files are created with their mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SERVICE = {
     "check": {"type": "http", "path": "/ready", "status": "200", "interval": "5s"},
     "sources": ["10.0.0.0/24"],
 }
-#: Every variable with a value that has texts, so that each can be made bad.
+#: Every variable with a value that has texts, so that each text can be made invalid.
 GIVEN: dict[str, dict[str, t.Any]] = {
     "load_balancer": {
         **load_balancer.SETTINGS,
@@ -113,22 +113,22 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "toolkit_version": "1.20.1",
     },
 }
-#: Texts of several lines by their meaning.
+#: Variables whose text may have several lines.
 LINES = {
     "load_balancer": {"extra"},
     "dns_pxe": {"dnsmasq_extra", "nginx_extra"},
     "machine_boot": set(),
     "node_runtime": {"repository_key"},
 }
-#: Options of the roles that are in no configuration, and where they go instead.
+#: Options of the roles that are in no configuration, and how they are used.
 ELSEWHERE = {
-    "load_balancer": {"drain_timeout": "a wait of this run"},
+    "load_balancer": {"drain_timeout": "a timeout of this run"},
     "dns_pxe": {"self_test": "a switch", "self_test_from": "a host of the inventory"},
     "machine_boot": {
         **dict.fromkeys(("bmc_password", "bmc_ca", "ipmi_cipher"), "an option of a module that speaks to the BMC"),
         **dict.fromkeys(
             ("connection", "wait_for", "from", "named", "node", "domain", "servers", "nodes"),
-            "what this run asks, and of whom",
+            "settings of this run",
         ),
         **dict.fromkeys(("dhcp_log", "web_log", "marks"), "a file that is read"),
         **dict.fromkeys(("vm_small",), "names of hosts that are compared"),
@@ -136,7 +136,7 @@ ELSEWHERE = {
     "node_runtime": {
         "archive_checksum": "an option of a module that downloads",
         "cluster": "a host of the inventory",
-        "node": "a name that is asked for",
+        "node": "a name that is looked up",
         "restart": "a switch",
         "drain": "a choice of this run",
     },
@@ -153,21 +153,21 @@ def faults(role: str, settings: dict[str, t.Any]) -> list[str]:
     return node_runtime.texts(node_runtime.planned(node_runtime.machine(), **settings))
 
 
-def spoilt(value: t.Any) -> c.Iterator[t.Any]:
-    """The value with one text in it made bad, for each text in it."""
+def with_invalid_texts(value: t.Any) -> c.Iterator[t.Any]:
+    """The value with one of its texts made invalid, for each text in it."""
     if isinstance(value, str):
         yield value + EVIL
     elif isinstance(value, dict):
         for key, item in value.items():
-            for other in spoilt(item) if key != "found" else ():
+            for other in with_invalid_texts(item) if key != "found" else ():
                 yield {**value, key: other}
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            for other in spoilt(item):
+            for other in with_invalid_texts(item):
                 yield [*value[:number], other, *value[number + 1 :]]
 
 
-#: What no variable of the role gives.
+#: Settings that are no variables of the role.
 NOT_GIVEN = {
     ("load_balancer", "name"),
     ("load_balancer", "collections"),
@@ -179,25 +179,27 @@ CASES = [
     for role in ROLES
     for name, value in GIVEN[role].items()
     if name not in LINES[role] and (role, name) not in NOT_GIVEN
-    for number, other in enumerate(spoilt(value))
+    for number, other in enumerate(with_invalid_texts(value))
 ]
 
 
 @pytest.mark.parametrize(("role", "settings", "named"), CASES)
-def test_a_text_with_a_line_end_is_refused_and_not_shown(role: str, settings: dict[str, t.Any], named: str) -> None:
+def test_a_text_with_a_line_end_is_reported_and_not_shown(role: str, settings: dict[str, t.Any], named: str) -> None:
     before = copy.deepcopy(settings)
-    told = faults(role, settings)
+    messages = faults(role, settings)
     assert settings == before
-    mine = [text for text in told if "line end or another control character" in text]
-    assert len(mine) == 1, told
+    mine = [text for text in messages if "line end or another control character" in text]
+    assert len(mine) == 1, messages
     assert f"({named}" in mine[0] and "stats admin" not in mine[0]
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_all_are_told_at_once(role: str) -> None:
-    spoiled = {name: next(spoilt(value), value) for name, value in GIVEN[role].items() if name not in LINES[role]}
-    several = faults(role, {**GIVEN[role], **spoiled})
-    expected = {name for name, value in spoiled.items() if value != GIVEN[role][name] and (role, name) not in NOT_GIVEN}
+def test_all_invalid_texts_are_reported_at_once(role: str) -> None:
+    invalid = {
+        name: next(with_invalid_texts(value), value) for name, value in GIVEN[role].items() if name not in LINES[role]
+    }
+    several = faults(role, {**GIVEN[role], **invalid})
+    expected = {name for name, value in invalid.items() if value != GIVEN[role][name] and (role, name) not in NOT_GIVEN}
     assert len(expected) >= 10
     assert {
         name for name in expected if any(f"({role}_{name}" in text and "line end" in text for text in several)
@@ -205,7 +207,7 @@ def test_all_are_told_at_once(role: str) -> None:
 
 
 @pytest.mark.parametrize("sign", ["\r", "\x00", "\x1b", "\x85", "\u2028", "\x7f"])
-def test_other_control_characters_are_refused_too(sign: str) -> None:
+def test_other_control_characters_are_reported_too(sign: str) -> None:
     assert any(
         "load_balancer_stats_password" in text
         for text in faults("load_balancer", {**GIVEN["load_balancer"], "stats_password": f"a{sign}b"})
@@ -217,7 +219,7 @@ def test_other_control_characters_are_refused_too(sign: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "changed", "told"),
+    ("role", "changed", "message"),
     [
         ("load_balancer", {"stats_user": "ops insecure-password x"}, "load_balancer_stats_user"),
         ("load_balancer", {"stats_user": "a#b"}, "not a user name"),
@@ -238,8 +240,10 @@ def test_other_control_characters_are_refused_too(sign: str) -> None:
         ("node_runtime", {"repository_username": 'a"b'}, "node_runtime_repository_username"),
     ],
 )
-def test_what_would_be_read_as_more_than_one_word_is_refused(role: str, changed: dict[str, t.Any], told: str) -> None:
-    assert [text for text in faults(role, {**GIVEN[role], **changed}) if told in text]
+def test_a_value_that_would_be_read_as_several_words_is_reported(
+    role: str, changed: dict[str, t.Any], message: str
+) -> None:
+    assert [text for text in faults(role, {**GIVEN[role], **changed}) if message in text]
 
 
 def options(role: str) -> dict[str, dict[str, t.Any]]:
@@ -250,18 +254,18 @@ def options(role: str) -> dict[str, dict[str, t.Any]]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_variable_that_may_hold_a_text_is_among_those_that_are_looked_at(role: str) -> None:
-    """By the argument specification: a new one is looked at, or has a reason here."""
+def test_each_variable_that_may_hold_a_text_is_covered(role: str) -> None:
+    """By the argument specification: a new variable is in GIVEN, or has a reason in ELSEWHERE."""
     texts = {
         name.removeprefix(f"{role}_")
         for name, option in options(role).items()
         if option.get("type", "str") in ("str", "path", "list", "dict", "raw")
     }
-    looked = set(GIVEN[role]) | {
+    covered = set(GIVEN[role]) | {
         f"{name}_{part}" for name, value in GIVEN[role].items() if isinstance(value, dict) for part in value
     }
-    looked |= {"media_url", "vm_disk_path", "hypervisor"} if role == "machine_boot" else set()
-    assert sorted(texts - looked - set(ELSEWHERE[role])) == []
+    covered |= {"media_url", "vm_disk_path", "hypervisor"} if role == "machine_boot" else set()
+    assert sorted(texts - covered - set(ELSEWHERE[role])) == []
     variables = yaml.safe_load((TOP / "roles" / role / "vars" / "main.yml").read_text(encoding="utf-8"))
     settings = variables["__machine_boot_request" if role == "machine_boot" else f"__{role}_settings"]
     assert sorted(set(settings) - set(GIVEN[role]) - {"named", "logs", "shutdown"}) == []
@@ -270,7 +274,7 @@ def test_each_variable_that_may_hold_a_text_is_among_those_that_are_looked_at(ro
 # -- secrets
 
 SECRET = re.compile(r"password|token|secret|credential|_key$|^key$|_connection$")
-#: What has such a name and may be shown.
+#: Variables that have such a name and may be shown.
 SHOWN = {
     **{
         f"{role}_image_pull_secrets": "names of Secrets"
@@ -300,14 +304,14 @@ def test_no_log_is_on_every_variable_with_a_secret() -> None:
 # -- modes
 
 WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "blockinfile")
-#: Folders that others cannot enter, by what begins a destination.
+#: Folders that other users cannot enter, by the prefix of a destination.
 CLOSED = {
     "{{ __node_runtime_folder }}/": "0700, record.yml of the role machine and archive.yml",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
-#: What has its mode from a file that is there, or lies in a folder made for it.
+#: Files that take their mode from an existing file, or are in a closed folder that was created for them.
 OF_PLANS = {
-    ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before makes",
+    ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before creates",
 }
 
 
@@ -318,8 +322,8 @@ def tasks(entries: t.Any) -> c.Iterator[dict[str, t.Any]]:
             yield from tasks(task.get(part))
 
 
-def test_files_that_others_may_not_read_are_made_with_their_mode() -> None:
-    """The modules write a new file's text first and give it its mode then."""
+def test_files_that_other_users_may_not_read_are_created_with_their_mode() -> None:
+    """The modules write the text of a new file before they set its mode."""
     exposed = []
     for path in sorted((TOP / "roles").glob("*/tasks/*.yml")):
         made: list[tuple[str, str]] = []

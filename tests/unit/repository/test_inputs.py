@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bad inputs on whole playbooks: all faults of a host in one list, whatever else is wrong, with nothing written and no word of Python or Ansible."""
+"""Invalid inputs in whole playbooks: all problems of a host are in one list, nothing is written, and no message has technical terms of Python or Ansible."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FO
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.good_inputs import GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
 
-#: The oldest and the newest core meet the longer way, and check mode, on one cluster.
+#: The oldest and the newest core run the site playbook, in check mode, on one cluster.
 WHOLE = importlib.metadata.version("ansible-core").startswith("2.19.")
 CLUSTERS = 8 if WHOLE else 1
 NODES = [samples.node("gpu-1", labels={"pool": "training"}), samples.node("gpu-2", labels={"pool": "training"})]
 PLAYBOOK = ("preflight",) if WHOLE else ("site", "--check")
 
 
-def answer(seen: Seen) -> Answer:
-    """A cluster below each first part of the path, with two nodes and nothing else."""
-    _root, name, path = seen.path.split("/", 2)
-    if seen.method != "GET":
+def answer(request: Seen) -> Answer:
+    """One cluster for each first part of the path, with two nodes and nothing else."""
+    _root, name, path = request.path.split("/", 2)
+    if request.method != "GET":
         return status(403, "nothing is written here", "Forbidden")
     if path == "version":
         return Answer(body={"major": "1", "minor": "36", "gitVersion": "v1.36.4"})
@@ -51,10 +51,10 @@ def answer(seen: Seen) -> Answer:
 
 @pytest.fixture
 def api() -> c.Iterator[Fake]:
-    made = Fake()
-    made.answers = answer
-    yield made
-    made.close()
+    server = Fake()
+    server.answers = answer
+    yield server
+    server.close()
 
 
 def cluster(api: Fake, name: str) -> dict[str, t.Any]:
@@ -62,7 +62,7 @@ def cluster(api: Fake, name: str) -> dict[str, t.Any]:
 
 
 def bad_clusters(api: Fake) -> dict[str, dict[str, t.Any]]:
-    """Each has another bad value of each variable, as long as there are some."""
+    """Each has another invalid value of each variable, as long as there is one."""
     hosts: dict[str, dict[str, t.Any]] = {f"bad-{number}": {} for number in range(CLUSTERS)}
     for one, _parts in BAD:
         if free := [variables for variables in hosts.values() if not one.keys() & variables.keys()]:
@@ -70,15 +70,15 @@ def bad_clusters(api: Fake) -> dict[str, dict[str, t.Any]]:
     return {name: cluster(api, name) | variables for name, variables in hosts.items()}
 
 
-def told(output: str) -> dict[str, list[str]]:
-    """What the last failure of each host has said."""
+def failure_messages(output: str) -> dict[str, list[str]]:
+    """The message of the last failure of each host."""
     found = {}
     for mark in re.finditer(r"fatal: \[([\w-]+)\]: FAILED! => (?=\{)", output):
         found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end() :])[0]["msg"]
     return found
 
 
-def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake) -> None:
+def test_a_preflight_reports_all_problems_at_once(tmp_path: pathlib.Path, api: Fake) -> None:
     hosts = bad_clusters(api)
     half_bad = {
         "hwaccel_pools": [{"name": "a", "selector": "pool=training"}, {"name": "b", "selector": "pool=trainig"}],
@@ -90,11 +90,11 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
     given = {"gpu_clusters": {"hosts": {**hosts, "half-bad": cluster(api, "half-bad") | half_bad}}}
     code, output = run(tmp_path, *PLAYBOOK[:1], given, "--forks", "2", *PLAYBOOK[1:])
     assert code == 2, output
-    found = told(output)
+    found = failure_messages(output)
     for name, variables in hosts.items():
         expected = [" ".join(str(one.fault).split()) for one in judge.judge(variables)]
         assert len(expected) > 3
-        # A cluster that could be asked may tell more.
+        # A cluster that could be reached may have more problems.
         assert [text for text in found[name] if text in expected] == expected, name
     assert sum(map(len, found.values())) >= (90 if WHOLE else 40)
     assert [text.partition(" (")[0] for text in found["half-bad"]] == [
@@ -104,17 +104,17 @@ def test_a_preflight_tells_everything_at_once(tmp_path: pathlib.Path, api: Fake)
         "the cluster has no node gpu-22",
         "a patch matches no object of the set",
     ]
-    # Where messages are, beside the names of tasks.
+    # Only the messages are searched, because names of tasks are not part of them.
     for texts in found.values():
         assert not re.search(FORBIDDEN, "\n".join(texts)), texts
     assert "planted" not in output
-    assert {seen.method for seen in api.seen} <= {"GET"}
+    assert {request.method for request in api.seen} <= {"GET"}
 
 
-def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: Fake) -> None:
-    """Of each variable one of the answers that surveys give, all on one cluster."""
+def test_a_preflight_accepts_valid_answers(tmp_path: pathlib.Path, api: Fake) -> None:
+    """One answer of a survey for each variable, all on one cluster."""
     given: dict[str, t.Any] = {"hwaccel_stages": "feature_discovery, driver, device_plugin, monitoring"}
-    wanted = (
+    variables = (
         "hwaccel_max_failed",
         "hwaccel_wait_timeout",
         "driver_adopt",
@@ -124,10 +124,10 @@ def test_a_preflight_refuses_nothing_that_is_right(tmp_path: pathlib.Path, api: 
         "driver_build",
     )
     for one in GOOD:
-        given |= {name: value for name, value in one.items() if name in wanted and name not in given}
+        given |= {name: value for name, value in one.items() if name in variables and name not in given}
     given["hwaccel_excluded_nodes"] = "gpu-1"
     given["hwaccel_pools"] = (
         '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]'
     )
     code, output = run(tmp_path, "preflight", {"gpu_clusters": {"hosts": {"good": cluster(api, "good") | given}}})
-    assert code == 0, told(output) or output[-4000:]
+    assert code == 0, failure_messages(output) or output[-4000:]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Boards with an integrated GPU beside machines with cards, as the playbook `render` writes their objects: what each node is given, and for which processor."""
+"""Boards with an integrated GPU beside machines with cards: which objects the playbook `render` writes for each, and for which architecture."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CARDS = {
     f"{_NFD}system-os_release.ID": "ubuntu",
     f"{_NFD}system-os_release.VERSION_ID": "24.04",
 }
-#: Images that are published for arm64 as well, by the platforms of their projects' own builds, read 2026-11: kubernetes-sigs/node-feature-discovery v0.19.0
+#: Images that are published for arm64 as well, according to the builds of their projects as of 2026-11: kubernetes-sigs/node-feature-discovery v0.19.0
 #: (IMAGE_ALL_PLATFORMS in the Makefile), NVIDIA/k8s-device-plugin v0.20.0 and gpu-operator v26.7.0 (deployments/container/multi-arch.mk).
 FOR_ARM64 = {"node-feature-discovery", "k8s-device-plugin", "gpu-operator"}
 
@@ -70,15 +70,15 @@ def daemon_sets(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, t.An
     return [one for one in found if one["kind"] == "DaemonSet"]
 
 
-def given(daemon_sets: list[dict[str, t.Any]], labels: dict[str, str]) -> dict[str, dict[str, t.Any]]:
-    """The pods of DaemonSets that a node with these labels gets, by name."""
+def pods_on(daemon_sets: list[dict[str, t.Any]], labels: dict[str, str]) -> dict[str, dict[str, t.Any]]:
+    """Pod specs of the DaemonSets that run on a node with these labels, by name."""
     node = {"metadata": {"name": "one", "labels": labels}, "spec": {}}
     templates = {one["metadata"]["name"]: one["spec"]["template"] for one in daemon_sets}
     return {name: template["spec"] for name, template in templates.items() if fits(node, template)}
 
 
-def test_a_board_is_given_what_finds_and_offers_its_gpu_and_no_driver(daemon_sets: list[dict[str, t.Any]]) -> None:
-    assert sorted(given(daemon_sets, BOARD)) == [
+def test_a_board_runs_discovery_and_device_plugin_and_no_driver(daemon_sets: list[dict[str, t.Any]]) -> None:
+    assert sorted(pods_on(daemon_sets, BOARD)) == [
         "gpu-feature-discovery",
         "nfd-worker",
         "nvidia-device-plugin",
@@ -86,8 +86,8 @@ def test_a_board_is_given_what_finds_and_offers_its_gpu_and_no_driver(daemon_set
     ]
 
 
-def test_a_machine_with_cards_is_given_driver_toolkit_and_exporter_as_well(daemon_sets: list[dict[str, t.Any]]) -> None:
-    more = sorted(given(daemon_sets, CARDS).keys() - given(daemon_sets, BOARD).keys())
+def test_a_machine_with_cards_runs_driver_toolkit_and_exporter_as_well(daemon_sets: list[dict[str, t.Any]]) -> None:
+    more = sorted(pods_on(daemon_sets, CARDS).keys() - pods_on(daemon_sets, BOARD).keys())
     assert [name.partition("-cards")[0] for name in more] == [
         "nvidia-container-toolkit",
         "nvidia-dcgm-exporter",
@@ -95,17 +95,17 @@ def test_a_machine_with_cards_is_given_driver_toolkit_and_exporter_as_well(daemo
     ]
 
 
-def test_every_image_of_a_board_is_published_for_its_processor(daemon_sets: list[dict[str, t.Any]]) -> None:
-    pods = given(daemon_sets, BOARD).values()
+def test_every_image_of_a_board_is_published_for_its_architecture(daemon_sets: list[dict[str, t.Any]]) -> None:
+    pods = pods_on(daemon_sets, BOARD).values()
     images = {
         container["image"] for spec in pods for container in [*spec.get("initContainers", ()), *spec["containers"]]
     }
     assert {image.rpartition(":")[0].rpartition("/")[2] for image in images} <= FOR_ARM64, images
 
 
-def test_the_plugin_gives_a_board_its_gpu_by_the_runtime(daemon_sets: list[dict[str, t.Any]]) -> None:
-    """CDI, as on other machines, it refuses where there is no NVML (tests/unit/fleet_agent/test_agent_gates.py runs this script on both)."""
-    plugin = given(daemon_sets, BOARD)["nvidia-device-plugin"]
+def test_the_device_plugin_of_a_board_uses_the_runtime(daemon_sets: list[dict[str, t.Any]]) -> None:
+    """The device plugin refuses CDI, which other machines use, where NVML is missing (tests/unit/fleet_agent/test_agent_gates.py runs this script on both)."""
+    plugin = pods_on(daemon_sets, BOARD)["nvidia-device-plugin"]
     assert plugin["runtimeClassName"] == "nvidia"
     (mount,) = (one for one in plugin["containers"][0]["volumeMounts"] if one["mountPath"] == "/host")
     assert {volume["name"]: volume.get("hostPath") for volume in plugin["volumes"]}[mount["name"]] == {"path": "/"}

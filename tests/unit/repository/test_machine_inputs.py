@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bad inputs of the roles on machines: all told at once, before a machine is reached, with no word of Python or Ansible."""
+"""Invalid inputs of the roles on machines: all are reported at once, before a connection to a machine, without technical terms of Python or Ansible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import FORBIDDEN
 from ansible_collections.hwaccel.gpu.tests.unit.repository.bad_machine_inputs import BAD, GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import told
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import failure_messages
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
 GROUPS = {
@@ -28,13 +28,13 @@ GROUPS = {
     "machine_boot": "workers",
     "node_runtime": "workers",
 }
-#: What the playbooks themselves give to the roles, from variables of machines and clusters.
+#: Variables that the playbooks set for the roles, from variables of machines and clusters.
 OF_PLAYBOOKS = {
     "load_balancer": ("clusters", "machines", "peers"),
     "dns_pxe": ("clusters", "machines", "joined"),
     "machine_boot": ("servers", "connection"),
 }
-#: One playbook says of the oldest and the newest core that it is the same there.
+#: On the oldest and the newest core one playbook is enough.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
 
 
@@ -44,7 +44,7 @@ def texts(role: str, given: dict[str, t.Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("role", inputs.ROLES)
-def test_what_cannot_be_used_is_told(role: str) -> None:
+def test_invalid_values_are_reported(role: str) -> None:
     assert len(BAD[role]) >= 30
     for name, value, parts in BAD[role]:
         assert f"{role}_{name}" in _variables.options()[role]
@@ -55,7 +55,7 @@ def test_what_cannot_be_used_is_told(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", inputs.ROLES)
-def test_what_is_right_passes(role: str) -> None:
+def test_valid_values_are_accepted(role: str) -> None:
     for given in GOOD[role]:
         assert {f"{role}_{name}" for name in given} <= set(_variables.options()[role])
         assert texts(role, given) == []
@@ -66,8 +66,8 @@ def test_what_is_right_passes(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", inputs.ROLES)
-def test_no_variable_of_the_role_takes_any_kind(role: str) -> None:
-    """By the argument specification, so that a new one is judged by itself."""
+def test_every_variable_of_the_role_rejects_values_of_a_wrong_type(role: str) -> None:
+    """The argument specification lists them, so a new variable is covered without a change here."""
     known = {
         name: option
         for name, option in _variables.options()[role].items()
@@ -81,8 +81,8 @@ def test_no_variable_of_the_role_takes_any_kind(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", inputs.ROLES if ONE_CORE else ("dns_pxe",))
-def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path, role: str) -> None:
-    """Of each variable the first value that is bad; the machine's ssh would write down that it was called."""
+def test_a_playbook_reports_all_problems_before_it_connects_to_a_machine(tmp_path: pathlib.Path, role: str) -> None:
+    """The first invalid value of each variable is used. The machine's ssh would record that it was called."""
     given: dict[str, t.Any] = {}
     for name, value, _parts in BAD[role]:
         if name in OF_PLAYBOOKS.get(role, ()):
@@ -94,7 +94,7 @@ def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path
     ssh.chmod(0o755)
     hosts = {"bad": {"ansible_ssh_executable": str(ssh), **given}}
     if role == "machine_boot":
-        # Which has nothing against it, and is left alone as well.
+        # This machine is valid, and is not started either.
         bmc = {
             "bmc_address": "127.0.0.9",
             "bmc_username": "ops",
@@ -105,7 +105,7 @@ def test_a_playbook_tells_all_before_it_reaches_a_machine(tmp_path: pathlib.Path
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
     code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}})
     assert code == 2, output[-3000:]
-    found = told(output)
+    found = failure_messages(output)
     for name, value in given.items():
         assert all(text in found["bad"] for text in texts(role, {name.removeprefix(f"{role}_"): value})), (
             name,
@@ -143,17 +143,17 @@ WRONG_BATCHES = [
 
 
 @pytest.mark.parametrize(("playbook", "name", "value"), WRONG_BATCHES if ONE_CORE else WRONG_BATCHES[:1])
-def test_a_batch_that_is_none_is_told_and_not_taken(
+def test_an_invalid_batch_is_reported_and_not_used(
     tmp_path: pathlib.Path, playbook: str, name: str, value: t.Any
 ) -> None:
-    """It becomes the serial of a play, which Ansible reads before the first task."""
+    """It becomes the `serial` of a play, which Ansible reads before the first task."""
     hosts = {f"m{number}": {"ansible_connection": "local"} for number in range(30)}
     code, output = run(tmp_path, playbook, {"workers": {"hosts": hosts}}, "-e", json.dumps({name: value}))
     assert code == 2, output[-3000:]
-    found = told(output)
+    found = failure_messages(output)
     assert found and {str(text) for text in found.values()} == {
         str([str(fault) for fault in inputs.batch(value, name)])
     }
-    # The safe number of machines, or the first play's one host.
+    # The default batch of machines, or the one host of the first play.
     assert len(found) == (3 if playbook == "node_runtime" else 1)
     assert not re.search(FORBIDDEN, str(found)) and "Invalid" not in output

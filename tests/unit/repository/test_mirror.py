@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A unit test lies where its source lies: whoever knows one of the two paths knows the other."""
+"""The path of a unit test mirrors that of its source, so that one can be found from the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pathlib
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 UNIT = TOP / "tests" / "unit"
-#: Tests of several sources at once: of the repository itself, of inputs in the table and in playbooks, of all roles' files, and of roles on machines.
+#: Tests of several sources: the repository, inputs in the table and in playbooks, files of all roles, and roles on machines.
 MIRROR_NOTHING = ("inputs", "machines", "repository", "roles")
-#: What is no package of module_utils, by the folder of its tests.
+#: Sources outside of module_utils, by the folder of their tests.
 SOURCES = {
     **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "modules", "plugin_utils")},
     "fleet_agent": "roles/sandbox/files/fleet_agent",
@@ -20,7 +20,7 @@ SOURCES = {
 
 
 def has_source(test: pathlib.Path) -> bool:
-    """Whether test_NAME.py or test_NAME_ASPECT.py has a NAME.py or _NAME.py in the folder that its own one mirrors."""
+    """Whether test_NAME.py or test_NAME_ASPECT.py has a NAME.py or _NAME.py in the folder that its own folder mirrors."""
     first, *below = test.relative_to(UNIT).parent.parts
     folder = TOP.joinpath(SOURCES.get(first, f"plugins/module_utils/_{first}"), *below)
     words = test.stem.removeprefix("test_").split("_")
@@ -28,11 +28,11 @@ def has_source(test: pathlib.Path) -> bool:
     return any((folder / f"{prefix}{name}.py").is_file() for name in names for prefix in ("", "_"))
 
 
-def test_every_unit_test_has_a_source_of_its_path_and_name() -> None:
+def test_every_unit_test_has_a_source_with_the_same_path_and_name() -> None:
     tests = [path for path in UNIT.rglob("test_*.py") if path.relative_to(UNIT).parts[0] not in MIRROR_NOTHING]
     assert len(tests) > 100
     assert sorted(str(path.relative_to(TOP)) for path in tests if not has_source(path)) == []
 
 
-def test_folders_that_mirror_nothing_and_those_of_sources_are_there() -> None:
+def test_listed_folders_exist() -> None:
     assert [name for name in (*MIRROR_NOTHING, *SOURCES) if not (UNIT / name).is_dir()] == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mutation tests' own parts: which mutants a source has, which a run takes, which tests they meet, what two runs say."""
+"""Mutation testing: mutants of a source, the choice of mutants, the tests that run on them, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_no_mutant_in_texts_logs_and_annotations(source: str) -> None:
     assert not changes(source)
 
 
-def test_a_mutant_is_known_again_where_all_around_it_has_moved() -> None:
+def test_a_mutant_keeps_its_identity_when_the_code_around_it_moves() -> None:
     source = "def f(a):\n    return a == 1\n"
     moved = f"def g(a):\n    return a == 1\n\n\n{source.replace('a == 1', 'a  ==  1')}"
     assert {one.identity for one in mutants("one.py", source)} < {one.identity for one in mutants("one.py", moved)}
@@ -85,7 +85,7 @@ def test_a_mutant_is_known_again_where_all_around_it_has_moved() -> None:
     }
 
 
-def test_equal_statements_of_a_function_are_told_apart() -> None:
+def test_equal_statements_of_a_function_have_different_identities() -> None:
     source = "def f(a):\n    g(a)\n    g(a)\n"
     first, second = mutants("one.py", source)
     assert first.identity != second.identity
@@ -95,7 +95,7 @@ def test_equal_statements_of_a_function_are_told_apart() -> None:
     )
 
 
-def test_offsets_count_what_is_more_than_a_byte() -> None:
+def test_offsets_are_correct_after_multibyte_characters() -> None:
     source = "a = ('→', b == c)\n"
     (mutant,) = mutants("one.py", source)
     assert mutant.applied(source) == "a = ('→', (b != c))\n"
@@ -110,7 +110,7 @@ def tree(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def test_a_seed_takes_the_same_mutants_from_each_area(tree: pathlib.Path) -> None:
+def test_a_seed_chooses_the_same_mutants_from_each_area(tree: pathlib.Path) -> None:
     ten = choice.seeded(tree, 1, 10)
     assert [area for area, _mutant in ten] == [*choice.AREAS] * 2
     assert choice.seeded(tree, 1, 5) == ten[:5]
@@ -158,7 +158,7 @@ def at(first: int, last: int, inside: bool = True, path: str = "one.py") -> Muta
         "another source",
     ],
 )
-def test_a_mutant_meets_the_tests_that_run_its_lines_the_fastest_first(mutant: Mutant, expected: list[str]) -> None:
+def test_the_tests_of_a_mutant_run_its_lines_and_are_ordered_by_duration(mutant: Mutant, expected: list[str]) -> None:
     assert list(choice.chosen(mutant, [RECORD])) == expected
 
 
@@ -180,25 +180,25 @@ def test_the_summary_has_each_area_and_each_survivor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "fallen"),
+    ("before", "after", "worse_expected"),
     [
         (results.KILLED, results.SURVIVED, True),
         (results.SURVIVED, results.KILLED, False),
         (results.SURVIVED, results.SURVIVED, False),
     ],
 )
-def test_two_runs_are_compared_by_the_mutants_of_both(
-    tmp_path: pathlib.Path, before: str, after: str, fallen: bool
+def test_two_runs_are_compared_by_their_common_mutants(
+    tmp_path: pathlib.Path, before: str, after: str, worse_expected: bool
 ) -> None:
     paths = tmp_path / "before.json", tmp_path / "after.json"
     results.write_run(paths[0], 1, [result("a", before), result("only before", results.KILLED)])
     results.write_run(paths[1], 1, [result("a", after), result("only after", results.SURVIVED)])
     text, worse = results.compared(*map(results.read_run, paths))
     assert text.startswith("1 mutants in both runs, 1 only before, 1 only after")
-    assert worse is fallen
+    assert worse is worse_expected
 
 
-def test_what_is_kept_is_whole(tmp_path: pathlib.Path) -> None:
+def test_kept_results_are_complete(tmp_path: pathlib.Path) -> None:
     kept = results.Kept(tmp_path / "kept")
     assert kept.get("one") is None
     kept.put("one", {"failed": "test_it"})
@@ -259,7 +259,7 @@ def ask(worker: subprocess.Popen[str], limit: float = 300.0, **limits: float) ->
     return json.loads(worker.stdout.readline())
 
 
-def test_a_worker_runs_the_chosen_tests_on_the_source_as_it_is(
+def test_a_worker_runs_the_chosen_tests_on_the_current_source(
     worker: subprocess.Popen[str], tmp_path: pathlib.Path
 ) -> None:
     assert ask(worker, knows=300.0, says_nothing=300.0) == {"failed": ""}
@@ -270,7 +270,7 @@ def test_a_worker_runs_the_chosen_tests_on_the_source_as_it_is(
     assert ask(worker, says_nothing=300.0) == {"failed": "test_one.py (import)"}
 
 
-def test_a_worker_ends_a_test_that_lasts_too_long(worker: subprocess.Popen[str]) -> None:
+def test_a_worker_stops_a_test_after_its_time_limit(worker: subprocess.Popen[str]) -> None:
     assert ask(worker, sleeps=0.1)["timeout"]
     assert ask(worker, limit=0.1, sleeps=300.0)["timeout"]
 

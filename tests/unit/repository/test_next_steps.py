@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each fault tells its reader what to do now: calls without a next step are found in the source, so that no test has to provoke each of them."""
+"""Each fault has a next step. Calls without one are found in the source, so that no test has to provoke each fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POSITION = 3
 
 
 def without_next_step(source: str) -> list[int]:
-    """Lines of calls whose fourth argument, or next_step, is not given or is an empty text. What is passed on as a whole (*, **) counts as given."""
+    """Lines of calls whose fourth argument, or next_step, is missing or an empty text. Unpacked arguments (*, **) count as given."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in KINDS:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tasks of roles and playbooks give modules of this collection only options that these have: a task that bears a failure would hide the refusal."""
+"""Tasks of roles and playbooks give modules of this collection only options that these have. A task that tolerates failures would hide the error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODULES = sorted(path.stem for path in (TOP / "plugins" / "modules").glob("*.py"
 
 @functools.cache
 def options(module: str) -> set[str]:
-    """Names and aliases, those of documentation fragments included."""
+    """Names and aliases of options, including those of documentation fragments."""
     documented = yaml.safe_load(importlib.import_module(f"{COLLECTION}.modules.{module}").DOCUMENTATION)
     found = [documented.get("options") or {}]
     for fragment in documented.get("extends_documentation_fragment") or []:
@@ -53,7 +53,7 @@ TASKS = [*sorted(TOP.glob("roles/*/tasks/*.yml")), *sorted(TOP.glob("playbooks/*
 
 
 @pytest.mark.parametrize("path", TASKS, ids=lambda path: str(path.relative_to(TOP)))
-def test_tasks_give_options_that_modules_have(path: pathlib.Path) -> None:
+def test_tasks_use_only_options_of_the_modules(path: pathlib.Path) -> None:
     assert [
         (module, option)
         for module, option in given(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -61,6 +61,6 @@ def test_tasks_give_options_that_modules_have(path: pathlib.Path) -> None:
     ] == []
 
 
-def test_options_are_found_with_those_of_fragments() -> None:
+def test_options_of_documentation_fragments_are_included() -> None:
     assert {"cluster_uid", "kubeconfig", "cert_file"} <= options("node_info")
     assert list(given([{"block": [{"hwaccel.gpu.node_info": {"rows": True}}]}])) == [("node_info", "rows")]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Playbooks over inventories that have no cluster for them, as a user starts them: nothing is done, so they must not end green."""
+"""Playbooks on inventories without a cluster, as a user starts them: they do nothing, so they must fail."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PLAYBOOKS = ("preflight", "site", "feature_discovery", "driver", "device_plugin", "monitoring", "render", "teardown")
 NO_GROUP = {"workers": {"hosts": {"machine": {}}}}
-#: What somebody else brings needs no fleet, so that rendering it takes a second and no cluster.
-OTHERS = {f"{role}_provider": "existing" for role in ("feature_discovery", "driver", "device_plugin")}
-WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": OTHERS, "two": OTHERS}}}
+#: Existing deployments need no fleet, so that rendering takes a second and no cluster.
+EXISTING = {f"{role}_provider": "existing" for role in ("feature_discovery", "driver", "device_plugin")}
+WITH_GROUP = {**NO_GROUP, "gpu_clusters": {"hosts": {"one": EXISTING, "two": EXISTING}}}
 
 
 def run(
     folder: pathlib.Path, name: str, groups: dict[str, t.Any], *arguments: str, **environment: str
 ) -> tuple[int, str]:
-    """name: of a playbook of the collection, or the path of another."""
+    """`name` is a playbook of the collection, or the path of another playbook."""
     (folder / "inventory.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = programs.environment(folder, "K8S_AUTH_")
-    # As a shell sets it.
+    # A shell sets PWD to the working directory.
     environ |= {"PWD": str(folder)}
     environ |= {"ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS), "ANSIBLE_NOCOLOR": "1", "COLUMNS": "4000", **environment}
     command = [
@@ -66,18 +66,18 @@ def first_play(path: pathlib.Path) -> dict[str, t.Any]:
 
 
 @pytest.mark.parametrize("name", PLAYBOOKS)
-def test_the_first_play_looks_for_clusters(name: str) -> None:
+def test_the_first_play_checks_that_there_are_clusters(name: str) -> None:
     assert first_play(TOP / "playbooks" / f"{name}.yml") == first_play(TOP / "playbooks" / "clusters.yml")
 
 
 @pytest.mark.parametrize("path", sorted((TOP / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
-def test_the_hosts_of_the_first_play_are_found_by_a_filter_of_ours(path: pathlib.Path) -> None:
-    """summary.yml is imported by others alone, after their plays."""
+def test_the_hosts_of_the_first_play_are_selected_by_a_filter_of_the_collection(path: pathlib.Path) -> None:
+    """summary.yml is excepted, because other playbooks import it after their plays."""
     if path.stem != "summary":
         assert "| hwaccel.gpu." in first_play(path)["hosts"]
 
 
-#: Writes down each process that loads the file. What else Pythons of tests load in its place comes after it.
+#: Records each process that loads the file. A sitecustomize that the tests already use is loaded after it.
 WATCHED = """import os, sys
 sys.path.remove(os.path.dirname(__file__))
 del sys.modules["sitecustomize"]
@@ -95,7 +95,7 @@ sys.addaudithook(seen)
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The folder of a run over all clusters: what it has rendered, and who has loaded filters."""
+    """The folder of a run on all clusters: rendered objects, and the processes that loaded filters."""
     folder = tmp_path_factory.mktemp("watched")
     (folder / "sitecustomize.py").write_text(WATCHED, encoding="utf-8")
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -112,13 +112,13 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def test_filters_are_loaded_once_and_not_by_each_task(watched: pathlib.Path) -> None:
-    """Ansible loads all of a collection's filters with the first, which costs each worker half a second where the process that forks it has not."""
+def test_filters_are_loaded_once_per_run(watched: pathlib.Path) -> None:
+    """Ansible loads all filters of a collection with the first one. If the parent process has not loaded them, each worker spends half a second on it."""
     assert len((watched / "seen").read_text(encoding="utf-8").split()) == 1
 
 
 @pytest.mark.parametrize(
-    ("groups", "arguments", "told"),
+    ("groups", "arguments", "message"),
     [
         (
             NO_GROUP,
@@ -129,25 +129,25 @@ def test_filters_are_loaded_once_and_not_by_each_task(watched: pathlib.Path) -> 
         (WITH_GROUP, ("--limit", "machine"), "the limit of this run excludes all of one, two"),
     ],
 )
-def test_a_run_without_a_cluster_is_refused(
-    tmp_path: pathlib.Path, groups: dict[str, t.Any], arguments: tuple[str, ...], told: str
+def test_a_run_without_a_cluster_fails(
+    tmp_path: pathlib.Path, groups: dict[str, t.Any], arguments: tuple[str, ...], message: str
 ) -> None:
     code, output = run(tmp_path, "site", groups, *arguments)
     assert code == 2, output
-    assert told in output
+    assert message in output
 
 
 def rendered(folder: pathlib.Path) -> list[str]:
-    """Clusters that objects were rendered of."""
+    """Clusters for which objects were rendered."""
     return sorted(path.name for path in (folder / "rendered").iterdir())
 
 
-def test_all_clusters_are_worked_on(watched: pathlib.Path) -> None:
+def test_objects_of_all_clusters_are_rendered(watched: pathlib.Path) -> None:
     assert rendered(watched) == ["one", "two"]
 
 
-def test_clusters_are_worked_on_within_a_limit(tmp_path: pathlib.Path) -> None:
-    """The first of the stages says which they are."""
+def test_only_clusters_within_the_limit_are_rendered(tmp_path: pathlib.Path) -> None:
+    """The first stage alone shows which clusters are rendered."""
     arguments = (
         "-e",
         f"hwaccel_render_to={tmp_path}/rendered",
@@ -161,7 +161,7 @@ def test_clusters_are_worked_on_within_a_limit(tmp_path: pathlib.Path) -> None:
     assert rendered(tmp_path) == ["one"]
 
 
-def test_a_run_without_a_machine_is_refused_and_warns_of_nothing(tmp_path: pathlib.Path) -> None:
+def test_a_run_without_a_machine_fails_without_warnings(tmp_path: pathlib.Path) -> None:
     code, output = run(tmp_path, "node_runtime", {"gpu_clusters": WITH_GROUP["gpu_clusters"]})
     assert code == 2, output
     assert "There is no machine: the groups control_plane, workers and edge_nodes have no host" in output

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""House rules that no linter knows, over every file of the collection."""
+"""Rules of the project that no linter has, for every file of the collection."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def documentation_lines(tree: ast.Module) -> int:
     return count
 
 
-#: Runs with the Python of machines, which may be 3.6: it knows no such import (tests/unit/machines/test_host.py).
+#: Runs with the Python of machines, which can be 3.6 and does not have this import (tests/unit/machines/test_host.py).
 OLD_PYTHONS = {"roles/machine/files/look.py"}
 
 
@@ -81,8 +81,8 @@ def test_python_files_begin_with_licence_and_docstring() -> None:
     assert not faults
 
 
-def test_init_files_have_nothing_but_what_their_package_is_for() -> None:
-    """And nothing at all where ansible-test of core 2.16 wants them empty (its test empty-init)."""
+def test_init_files_have_only_a_docstring() -> None:
+    """Where ansible-test of core 2.16 requires empty files (its test empty-init), they have no docstring either."""
     faults = []
     for path in files(".py"):
         if path.name == "__init__.py" and path.stat().st_size:
@@ -94,7 +94,7 @@ def test_init_files_have_nothing_but_what_their_package_is_for() -> None:
     assert not faults
 
 
-def test_files_are_readable_in_one_sitting() -> None:
+def test_files_are_short() -> None:
     faults = []
     for path in python_files():
         text = path.read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def test_functions_fit_on_a_screen() -> None:
 
 
 def test_resource_names_come_from_gpu() -> None:
-    """Gates, roles and messages ask `_gpu` which resources a node should have; MIG and DRA depend on that."""
+    """Gates, roles and messages take the resources of a node from `_gpu`; MIG and DRA depend on that."""
     literal = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.]+)(?![\w./-])")
     searched = [
         *(TOP / "plugins").rglob("*.py"),
@@ -143,7 +143,7 @@ def test_resource_names_come_from_gpu() -> None:
 
 
 def without_documentation(tree: ast.Module) -> str:
-    """The code alone: docstrings and documentation blocks may name a resource to the reader."""
+    """The code without docstrings and documentation blocks, which may name a resource."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Expr | ast.Assign)
@@ -154,8 +154,8 @@ def without_documentation(tree: ast.Module) -> str:
     return ast.unparse(tree)
 
 
-def test_no_machine_leaks_into_the_project() -> None:
-    """Paths of somebody's home and loopback aside, no address of a machine: what ships must hold for everybody."""
+def test_no_local_path_or_address_is_in_the_project() -> None:
+    """No home directory and no address of a machine, except for loopback addresses: the collection must work on every machine."""
     leak = re.compile(
         r"/root/|/home/(?!me/)\w+/|/Users/\w+/|\b(?:10|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d+/"
     )
@@ -178,9 +178,9 @@ def test_no_failure_is_hidden() -> None:
     for path in files(".yml"):
         text = path.read_text(encoding="utf-8")
         faults += [f"{name(path)}: {line.strip()}" for line in text.splitlines() if hidden.match(line)]
-        # No rescue catches a machine that cannot be reached: whoever goes on without it looks at what became of it.
+        # A rescue does not catch an unreachable machine, so a play that continues must evaluate the result.
         tasks = [(task, rest) for task, rest in tasks_of(yaml.safe_load(text)) if "ignore_unreachable" in task]
-        faults += [f"{name(path)}: {task['name']}" for task, rest in tasks if not looked_at(task, rest)]
+        faults += [f"{name(path)}: {task['name']}" for task, rest in tasks if not evaluated(task, rest)]
     assert not faults
 
 
@@ -194,7 +194,7 @@ def tasks_of(found: object) -> Iterator[tuple[dict[str, object], list[object]]]:
                 yield from tasks_of(entry.get(part))
 
 
-def looked_at(task: dict[str, object], rest: list[object]) -> bool:
+def evaluated(task: dict[str, object], rest: list[object]) -> bool:
     return bool(task.get("register")) and str(task["register"]) in yaml.safe_dump(rest)
 
 

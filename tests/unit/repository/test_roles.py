@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every role's contract: defaults and argument specs agree, names carry the role's prefix, its page is up to date."""
+"""Rules for every role: defaults and argument specs agree, names have the role's prefix, and its page is up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-#: What other roles take and users do not: with a spec of its own each of them would begin with one task more.
+#: Roles that only other roles include: an argument spec would add one task to each of these.
 INTERNAL = {"machine", "variables"}
 ROLES = sorted(
     path.name for path in (TOP / "roles").iterdir() if (path / "tasks").is_dir() and path.name not in INTERNAL
@@ -49,7 +49,7 @@ def untyped(options: dict[str, Any], where: str) -> list[str]:
 
 
 def test_there_are_roles() -> None:
-    assert ROLES, "no role was found: the tests below would prove nothing"
+    assert ROLES, "no role was found, so the tests below would not test anything"
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -80,24 +80,24 @@ def test_defaults_equal_argument_specs(role: str) -> None:
             if not name.startswith(f"{role}_"):
                 continue
             named.add(name)
-            told = option.get("default", MISSING)
+            specified = option.get("default", MISSING)
             kept = defaults.get(name, MISSING)
             if option.get("required") and kept is not MISSING:
                 faults.append(f"{entry}: {name} is required, yet has a default")
-            elif kept != told:
-                faults.append(f"{entry}: {name}: argument_specs says {told!r}, defaults/main.yml says {kept!r}")
+            elif kept != specified:
+                faults.append(f"{entry}: {name}: argument_specs says {specified!r}, defaults/main.yml says {kept!r}")
     faults += [f"defaults/main.yml: {name} is in no argument spec" for name in defaults if name not in named]
     assert not faults
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_variables_carry_the_prefix(role: str) -> None:
+def test_variables_have_the_prefix_of_the_role(role: str) -> None:
     options = {name for spec in specs_of(role).values() for name in spec.get("options") or {}}
     foreign = sorted(name for name in options | set(defaults_of(role)) if not name.startswith((f"{role}_", "hwaccel_")))
-    assert not foreign, f"{role}: names that another role could use as well: {foreign}"
+    assert not foreign, f"{role}: names without the prefix of the role: {foreign}"
 
 
-def test_a_machines_node_has_the_name_that_the_inventory_gives_it() -> None:
+def test_the_node_name_of_a_machine_comes_from_the_inventory() -> None:
     named = {name: default for role in ROLES for name, default in defaults_of(role).items() if name == f"{role}_node"}
     assert named.keys() == {"machine_boot_node", "node_runtime_node"}
     assert all("hwaccel_node_name | default(" in default for default in named.values()), named
@@ -121,7 +121,7 @@ def test_role_pages_are_up_to_date() -> None:
     assert not stale, f"run `make docs`: {stale}"
 
 
-def test_role_pages_are_markdown_and_say_nothing_twice() -> None:
+def test_role_pages_are_markdown_and_list_each_variable_once() -> None:
     for name, text in tool("role_pages").pages(TOP).items():
         assert re.findall(r"\b[A-Z]\([^)]*\)", text) == [], name
         variables = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
@@ -129,7 +129,7 @@ def test_role_pages_are_markdown_and_say_nothing_twice() -> None:
 
 
 def test_markup_of_descriptions_becomes_markdown() -> None:
-    told = tool("role_pages").markdown(
+    specified = tool("role_pages").markdown(
         "V(auto), as O(hwaccel.gpu.manifest_set#module:patches) of M(hwaccel.gpu.node_info) and O(other)"
     )
-    assert told == "`auto`, as `patches` of `hwaccel.gpu.manifest_set` of `hwaccel.gpu.node_info` and `other`"
+    assert specified == "`auto`, as `patches` of `hwaccel.gpu.manifest_set` of `hwaccel.gpu.node_info` and `other`"

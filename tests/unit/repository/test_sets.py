@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every role gives its users to set of the manifest_set that it installs by."""
+"""Options of manifest_set that every role offers as variables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_there_are_installs() -> None:
 
 
 @pytest.mark.parametrize("path", INSTALLS, ids=lambda path: path.parts[-3])
-def test_limits_are_variables_of_the_role_and_messages_name_them(path: pathlib.Path) -> None:
+def test_limits_are_variables_of_the_role_that_messages_name(path: pathlib.Path) -> None:
     role, options = path.parts[-3], set_of(path)
     for option in ("adopt", "max_prune"):
         assert options.get(option) == f"{{{{ {role}_{option} }}}}"

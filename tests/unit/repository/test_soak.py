@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which jobs a file is an input of, and what is kept of the parts of make soak."""
+"""Inputs of jobs, and kept results of the parts of make soak."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def everything(load) -> list[str]:
     return sorted(tree.listing(TOP, tree.patterns()))
 
 
-def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType) -> None:
+def test_every_file_has_jobs_and_every_job_has_files(load, changed: ModuleType) -> None:
     files = everything(load)
     assert len(files) > 900
     unknown = [
@@ -42,7 +42,7 @@ def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType)
     ]
     assert unknown == [], "Next: add a row to tests/tools/changed.py"
     reached = set().union(*(changed.touched(path) for path in files))
-    assert reached == set(changed.ALL), "jobs that no change starts, or names that no job has"
+    assert reached == set(changed.ALL), "jobs that no change starts, or unknown names of jobs"
     assert [
         pattern
         for pattern, _jobs in changed.ROWS
@@ -71,7 +71,9 @@ def test_every_file_is_known_and_every_job_is_reached(load, changed: ModuleType)
         ("what/nobody.knows", {"live parts", "power", "ruff", "bench"}, set()),
     ],
 )
-def test_a_change_starts_what_it_touches(changed: ModuleType, path: str, within: set[str], without: set[str]) -> None:
+def test_a_change_starts_the_jobs_that_depend_on_it(
+    changed: ModuleType, path: str, within: set[str], without: set[str]
+) -> None:
     found = changed.touched(path)
     assert within <= found
     assert not without & found
@@ -79,7 +81,7 @@ def test_a_change_starts_what_it_touches(changed: ModuleType, path: str, within:
 
 @pytest.fixture
 def history(changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Path:
-    """A clone with a commit of its own, changes that are not committed, and one file that is new."""
+    """A clone with a commit of its own, uncommitted changes, and one new file."""
     monkeypatch.setattr(changed.environments, "ROOT", tmp_path / "clone")
     run(tmp_path, "init", "-q", "-b", "main", "hub")
     (tmp_path / "hub" / "first").write_text("1")
@@ -102,17 +104,19 @@ def commit(place: pathlib.Path) -> None:
     run(place, "commit", "-q", "-m", "one")
 
 
-def test_what_differs_is_committed_or_not(changed: ModuleType, history: pathlib.Path) -> None:
+def test_committed_and_uncommitted_changes_differ_from_the_base(changed: ModuleType, history: pathlib.Path) -> None:
     assert changed.files("") == ["committed", "edited", "new"]
     assert changed.files("HEAD") == ["edited", "new"]
     run(history, "push", "-q", "origin", "HEAD:refs/heads/other")
     run(history, "update-ref", "refs/remotes/origin/main", "HEAD")
-    assert changed.files("") == ["committed", "edited", "new"], "pushed: the commit before is what is compared with"
+    assert changed.files("") == ["committed", "edited", "new"], (
+        "the commit is pushed, so the previous commit is the base"
+    )
 
 
 @pytest.fixture
 def soak(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> ModuleType:
-    """Of two parts: one reads the driver's role, the other that of the load balancer."""
+    """soak.py with two parts: one depends on the role driver, the other on the role load_balancer."""
     module = load("soak")
     for name in ("roles/driver/tasks/main.yml", "roles/load_balancer/tasks/main.yml", "docs/gates.md"):
         path = tmp_path / "tree" / name
@@ -131,9 +135,9 @@ def soak(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> Modul
 
 LOG = """.. [100%]
 ==================================== PASSES ====================================
-____________________________ test_site_over_a_bad_way __________________________
+____________________________ test_site_over_a_faulty_connection __________________________
 ----------------------------- Captured stdout call -----------------------------
-3 runs; 41 requests were spoilt
+3 runs; 41 requests were disturbed
 ----------------------------- Captured stderr call -----------------------------
 noise
 =========================== short test summary info ============================
@@ -161,7 +165,7 @@ def test_a_result_is_kept_until_an_input_of_its_part_changes(soak: ModuleType) -
     assert [soak.state(part, soak.kept(part)) for part in soak.SOAK] == ["stale", "holds"]
 
 
-def test_what_is_recorded_counts_in_another_cache(
+def test_recorded_results_hold_with_another_cache(
     soak: ModuleType, changed: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     for file in changed.RECORD:
@@ -169,13 +173,15 @@ def test_what_is_recorded_counts_in_another_cache(
         assert changed.touched(file) == set()
     done(soak, "live-faults", passed=2)
     soak.write_record(soak.SOAK)
-    assert "3 runs; 41 requests were spoilt" in (tmp_path / "docs" / "soak.md").read_text()
+    assert "3 runs; 41 requests were disturbed" in (tmp_path / "docs" / "soak.md").read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     assert [part.name for part in soak.chosen("")] == ["boot balancers"]
     (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("- changed\n")
     done(soak, "live faults", passed=2)
     (soak.environments.TREE / "roles" / "driver" / "tasks" / "main.yml").write_text("---\n")
-    assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "holds", "a newer result of other content tells less"
+    assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "holds", (
+        "a newer result of other content does not replace it"
+    )
     done(soak, "live faults", passed=1, failed=1)
     assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "failed", "though the same content has passed before"
 
@@ -191,7 +197,7 @@ def test_the_table_shows_what_was_measured(soak: ModuleType) -> None:
     heads, faults, figure, balancers = soak.table(soak.SOAK).splitlines()
     assert heads.split() == ["part", "commit", "date", "(UTC)", "result", "took", "holds"]
     assert faults.startswith("live faults") and faults.endswith("2 passed  2 min  holds")
-    assert figure.strip() == "3 runs; 41 requests were spoilt"
+    assert figure.strip() == "3 runs; 41 requests were disturbed"
     assert balancers.split() == ["boot", "balancers", "no", "result"]
 
 
@@ -204,7 +210,9 @@ def test_a_part_that_was_stopped_has_no_result(soak: ModuleType) -> None:
     assert soak.kept(soak.SOAK[0]) is None
 
 
-def test_what_changed_while_it_ran_has_no_result(soak: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_whose_inputs_changed_while_it_ran_has_no_result(
+    soak: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     faults, _balancers = soak.SOAK
     soak.check.log_of(faults.name).write_text(LOG)
     runner = soak.Runner((faults,))
@@ -256,14 +264,14 @@ def test_every_part_can_be_named_without_spaces(load) -> None:
     assert [soak.chosen(part.name.replace(" ", "-")) for part in soak.SOAK] == [(part,) for part in soak.SOAK]
 
 
-def test_an_unknown_part_is_told_with_all_names(soak: ModuleType) -> None:
+def test_an_unknown_part_is_reported_with_all_names(soak: ModuleType) -> None:
     with pytest.raises(ValueError, match="no part everything; there are live faults, boot balancers"):
         soak.chosen("everything")
 
 
 @pytest.fixture
 def loaded(tmp_path: pathlib.Path) -> subprocess.Popen[str]:
-    """Runs with a make that waits until it is let go."""
+    """The script `loaded` with a make that waits for its exit status."""
     make = tmp_path / "bin" / "make"
     make.parent.mkdir()
     make.write_text('#!/bin/sh\necho runs\nread -r status <"$FIFO"\nexit "$status"\n')
@@ -282,7 +290,7 @@ def loaded(tmp_path: pathlib.Path) -> subprocess.Popen[str]:
 
 
 def of_session(leader: int) -> list[str]:
-    """Command lines of what runs in it; who has ended has none."""
+    """Command lines of the running processes of a session. A process that has ended has none."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -291,19 +299,19 @@ def of_session(leader: int) -> list[str]:
     return [line for line in found if line]
 
 
-@pytest.mark.parametrize("told_to_end", [False, True])
-def test_a_loaded_run_has_two_loops_beside_it_and_leaves_none(
-    loaded: subprocess.Popen[str], tmp_path: pathlib.Path, told_to_end: bool
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_loaded_run_has_two_busy_loops_and_leaves_no_process(
+    loaded: subprocess.Popen[str], tmp_path: pathlib.Path, stopped: bool
 ) -> None:
     assert loaded.stdout
     assert loaded.stdout.readline() == "runs\n"
     while len([line for line in of_session(loaded.pid) if line.startswith("sh -c while :; do :; done")]) < 2:
         assert loaded.poll() is None
-    if told_to_end:
+    if stopped:
         os.killpg(loaded.pid, signal.SIGTERM)
     else:
         (tmp_path / "fifo").write_text("3\n")
-    assert loaded.wait(60) == (143 if told_to_end else 3)
+    assert loaded.wait(60) == (143 if stopped else 3)
     loaded.stdout.close()
     assert of_session(loaded.pid) == []
     assert list((tmp_path / "copies").iterdir()) == []

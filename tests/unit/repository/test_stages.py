@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stage that is added has its place in every playbook that goes through the stages."""
+"""Every stage is in each playbook that runs the stages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def text(name: str) -> str:
     return (PLAYBOOKS / f"{name}.yml").read_text(encoding="utf-8")
 
 
-def test_site_goes_through_them_in_the_order_that_inputs_know() -> None:
+def test_site_runs_the_stages_in_the_known_order() -> None:
     known = yaml.safe_load(text("vars/cluster"))["hwaccel_known_stages"]
     assert known == list(STAGES)
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_preflight_reports_its_problems_and_the_summary_what_its_gate_has_found(stage: str) -> None:
+def test_preflight_reports_the_problems_of_a_stage_and_the_summary_its_gate(stage: str) -> None:
     assert f"{stage}_faults | default([])" in text("preflight")
     assert f"{stage}_gate | default({{}})" in text("summary")
 
 
 @pytest.mark.parametrize("stage", STAGES[1:])
-def test_a_later_stage_leaves_out_nodes_that_an_earlier_one_has_failed(stage: str) -> None:
+def test_a_stage_excludes_nodes_that_failed_an_earlier_one(stage: str) -> None:
     assert f'{stage}_excluded_nodes: "{{{{ hwaccel_left_out }}}}"' in text("site")
 
 
-def test_teardown_takes_all_of_them() -> None:
+def test_teardown_removes_all_stages() -> None:
     [tasks] = [play["tasks"] for play in yaml.safe_load(text("teardown")) if "roles" not in play and play.get("tasks")][
         -1:
     ]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Makefile's own tools: the copy of the tree, the environments' names, what is counted."""
+"""Tools of the Makefile: the copy of the tree, names of environments, and counts of tests."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def tree(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> Modul
     return module
 
 
-def test_tree_leaves_out_what_git_ignores(tree: ModuleType) -> None:
+def test_tree_skips_files_that_git_ignores(tree: ModuleType) -> None:
     tree.synchronise()
     found = sorted(str(path.relative_to(tree.TARGET)) for path in tree.TARGET.rglob("*") if path.is_file())
     assert found == [".gitignore", "examples/collections/requirements.yml", "roles/one/main.yml"]
 
 
-def test_tree_copies_only_what_changed_and_removes_what_is_gone(tree: ModuleType) -> None:
+def test_tree_copies_only_changed_files_and_removes_deleted_ones(tree: ModuleType) -> None:
     assert tree.synchronise() == (3, 0)
     assert tree.synchronise() == (0, 0)
     (tree.ROOT / "roles" / "one" / "main.yml").write_text("---\nchanged: true\n")
@@ -64,7 +64,7 @@ def test_tree_copies_only_what_changed_and_removes_what_is_gone(tree: ModuleType
     assert "changed" in (tree.TARGET / "roles" / "one" / "main.yml").read_text()
 
 
-def test_an_environment_is_named_by_what_is_in_it(
+def test_the_name_of_an_environment_depends_on_its_content(
     load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     environments = load("environments")
@@ -80,7 +80,7 @@ def test_an_environment_is_named_by_what_is_in_it(
     assert names[0].is_relative_to(tmp_path / "cache" / "hwaccel-gpu" / "venv")
 
 
-def test_a_python_without_venv_is_told_with_its_package(load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_venv_is_reported_with_its_package(load, monkeypatch: pytest.MonkeyPatch) -> None:
     environments = load("environments")
     monkeypatch.setattr(
         environments, "probe", lambda path: environments.Interpreter("/usr/bin/python3", 11, "3.11.2 /usr", False)
@@ -89,14 +89,14 @@ def test_a_python_without_venv_is_told_with_its_package(load, monkeypatch: pytes
         environments.find_python(environments.Profile("some.txt", pythons=(11, 11)))
 
 
-def test_a_shim_without_its_python_is_no_python(load, tmp_path: pathlib.Path) -> None:
+def test_a_shim_without_its_python_is_skipped(load, tmp_path: pathlib.Path) -> None:
     shim = tmp_path / "python3.12"
     shim.write_text("#!/bin/sh\necho 'not installed' >&2\nexit 127\n")
     shim.chmod(0o755)
     assert load("environments").probe(str(shim)) is None
 
 
-def test_an_old_python_is_told(tmp_path: pathlib.Path) -> None:
+def test_an_old_python_is_reported(tmp_path: pathlib.Path) -> None:
     old = tmp_path / "python3"
     old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.2"\nexit 1\n')
     old.chmod(0o755)
@@ -116,15 +116,15 @@ def test_an_old_python_is_told(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lacking", "given", "taken"),
+    ("incomplete", "given", "expected"),
     [("", "", "distribution"), ("distribution", "", "manager"), ("manager", "manager", "manager")],
 )
-def test_the_distributions_python_is_taken_before_others(
-    tmp_path: pathlib.Path, lacking: str, given: str, taken: str
+def test_the_python_of_the_distribution_is_preferred(
+    tmp_path: pathlib.Path, incomplete: str, given: str, expected: str
 ) -> None:
-    """It is the faster one; not one that cannot make environments, unless it was named."""
+    """It is faster. A Python that cannot create environments is only used if it was named."""
     for name in ("distribution", "manager"):
-        refuse = 'case "$2" in *venv*) exit 1;; esac\n' if name == lacking else ""
+        refuse = 'case "$2" in *venv*) exit 1;; esac\n' if name == incomplete else ""
         (tmp_path / name).write_text(f'#!/bin/sh\n{refuse}[ "$1" = -c ] || echo {name}\n')
         (tmp_path / name).chmod(0o755)
     (tmp_path / "python3").symlink_to(tmp_path / "manager")
@@ -133,7 +133,7 @@ def test_the_distributions_python_is_taken_before_others(
     done = subprocess.run(
         ["/bin/sh", "-c", script, "python", "x.py"], env=known, capture_output=True, text=True, check=True
     )
-    assert done.stdout == f"{taken}\n"
+    assert done.stdout == f"{expected}\n"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_counts_of_a_pytest_run(load, text: str, status: int, expected: dict[str
     assert load("check").count(jobs.Job("unit", "demo", jobs.pytest("tests/unit")), text, status) == expected
 
 
-def test_what_a_soak_measures_is_in_its_log_also_when_it_passes(load, tmp_path: pathlib.Path) -> None:
+def test_figures_of_a_soak_are_in_its_log_also_if_it_passes(load, tmp_path: pathlib.Path) -> None:
     (job,) = [job for job in load("jobs").SOAK if job.name == "live faults"]
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -ra\nmarkers =\n  slow: minutes\n")
     (tmp_path / "test_it.py").write_text(
@@ -189,7 +189,7 @@ FLEET = [{"count": 8, "kernel": "6.8.0-134-generic", "gpu": {"count": 8}}, {"cou
 
 @pytest.fixture
 def demo_lines(tmp_path: pathlib.Path) -> list[str]:
-    """What a run on FLEET says at its end."""
+    """The last lines of a run on FLEET."""
     (tmp_path / "audit.log").touch()
     (tmp_path / "kubeconfig").touch(mode=0o600)
     return [
@@ -209,12 +209,12 @@ def as_ansible_shows(lines: list[str]) -> str:
     )
 
 
-def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str]) -> None:
+def test_the_output_of_the_demo_is_compared_with_its_fleet(load, demo_lines: list[str]) -> None:
     assert load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"}) == []
 
 
 @pytest.mark.parametrize(
-    ("line", "told", "instead", "fault"),
+    ("line", "old", "new", "fault"),
     [
         (0, "GPUs seen", "GPUs felt", "the table's columns are"),
         (0, "pool ", "-", "the table's columns are missing"),
@@ -236,16 +236,16 @@ def test_the_demos_output_is_held_against_its_fleet(load, demo_lines: list[str])
         (6, "audit.log", "other.log", "AUDIT_LOG names"),
     ],
 )
-def test_what_the_demo_says_wrong_is_a_fault(
-    load, demo_lines: list[str], line: int, told: str, instead: str, fault: str
+def test_wrong_output_of_the_demo_is_a_fault(
+    load, demo_lines: list[str], line: int, old: str, new: str, fault: str
 ) -> None:
-    assert told in demo_lines[line]
-    demo_lines[line] = demo_lines[line].replace(told, instead)
+    assert old in demo_lines[line]
+    demo_lines[line] = demo_lines[line].replace(old, new)
     found = load("demo_output").faults(as_ansible_shows(demo_lines), FLEET, {"training"})
     assert [text for text in found if text.startswith(fault)] if fault else found == []
 
 
-def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(
+def test_a_pool_missing_in_the_table_and_a_readable_kubeconfig_are_faults(
     load, demo_lines: list[str], tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "kubeconfig").chmod(0o644)
@@ -255,7 +255,7 @@ def test_a_pool_that_the_table_lacks_and_a_kubeconfig_for_all_are_faults(
     assert mode == f"{tmp_path}/kubeconfig has the mode 644, not 600"
 
 
-def test_pools_of_a_fleet_file_are_declared_by_what_tells_them_apart(load) -> None:
+def test_pools_of_a_fleet_file_are_declared_by_labels_or_nodes_that_distinguish_them(load) -> None:
     gpu = {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 46068, "ecc": True, "mig_capable": False}
     pools = [
         {"name": "a", "count": 2, "gpu": gpu, "labels": {"zone": "x", "pool": "a"}},
@@ -281,8 +281,8 @@ def test_pools_of_a_fleet_file_are_declared_by_what_tells_them_apart(load) -> No
         ("/f.yml", True, "make demo FLEET=/f.yml POOLS=declared ARGS='-e driver_max_prune=5'"),
     ],
 )
-def test_the_demo_tells_how_to_consent_by_its_own_command(load, path: str, declared: bool, command: str) -> None:
-    """From the message that the engine itself makes."""
+def test_the_demo_reports_its_own_command_to_consent(load, path: str, declared: bool, command: str) -> None:
+    """The input is the message that the engine creates."""
     demo = load("demo")
     fault = limit_fault(10, 5, "20%", 5, "driver_max_prune")
     assert fault
@@ -298,8 +298,8 @@ def test_every_job_waits_for_jobs_of_its_suite(load) -> None:
         assert {job.profile for job in suite} <= set(load("environments").PROFILES), name
 
 
-def test_nobody_builds_the_control_plane_beside_another_process_namespace(load) -> None:
-    """A build in progress is known by its process, and the rig of real nodes, which builds what it lacks, does not see those outside."""
+def test_the_control_plane_is_not_built_while_another_process_namespace_needs_it(load) -> None:
+    """A build in progress is identified by its process. The rig of real nodes builds missing parts, and does not see processes outside of its namespace."""
     jobs = load("jobs")
     assert [
         name for name, suite in jobs.SUITES.items() if jobs.NODE_PARTS in suite and jobs.CONTROL_PLANE not in suite
@@ -328,7 +328,7 @@ def test_in_a_whole_run_unit_tests_have_the_rigs_containerd(load) -> None:
         ("Importing with galaxy-importer 0.4.44\n", ["galaxy-importer has not come to its end"]),
     ],
 )
-def test_what_galaxy_importer_warns_of_is_a_fault(load, output: str, expected: list[str]) -> None:
+def test_warnings_of_galaxy_importer_are_faults(load, output: str, expected: list[str]) -> None:
     assert load("importer").faults(output) == expected
 
 
@@ -343,10 +343,8 @@ def test_a_collection_is_imported_as_it_is_published(
     assert pathlib.Path("galaxy.yml").read_text().endswith('repository: ""\n')
 
 
-def test_who_is_told_to_stop_ends_what_it_has_started(
-    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    """Control planes of live tests would run on for ever."""
+def test_a_stopped_runner_stops_its_processes(load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Otherwise control planes of live tests would never stop."""
     check, jobs = load("check"), load("jobs")
     cleaned = tmp_path / "cleaned"
     program = f"trap 'touch {cleaned}; exit 1' TERM; touch {cleaned}.ready; while :; do sleep 0.1; done"
@@ -365,14 +363,14 @@ def test_who_is_told_to_stop_ends_what_it_has_started(
     assert cleaned.exists()
 
 
-@pytest.mark.parametrize(("there", "meanwhile"), [("128\n", "1024"), ("8192\n", "8192\n")])
-def test_jobs_have_enough_instances_of_inotify_and_the_machine_has_its_own_setting_again(
-    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, there: str, meanwhile: str
+@pytest.mark.parametrize(("initial", "during"), [("128\n", "1024"), ("8192\n", "8192\n")])
+def test_jobs_have_enough_inotify_instances_and_the_setting_is_restored(
+    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, initial: str, during: str
 ) -> None:
     check, setting = load("check"), tmp_path / "max_user_instances"
-    setting.write_text(there)
+    setting.write_text(initial)
     monkeypatch.setattr(check, "INSTANCES", setting)
     with pytest.raises(KeyboardInterrupt), check.enough_instances():
-        assert setting.read_text() == meanwhile
+        assert setting.read_text() == during
         raise KeyboardInterrupt
-    assert setting.read_text() == there
+    assert setting.read_text() == initial

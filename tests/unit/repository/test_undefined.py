@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Something undefined in a variable that is set: each playbook refuses it by host and variable before it asks a cluster or a machine.
+"""Undefined references in variables: each playbook reports host and variable, and fails before it connects to a cluster or a machine.
 
-Variables come from the argument specs, and playbooks from the folder: new ones are in by themselves.
+Variables come from the argument specs, and playbooks from the folder, so new ones are included without a change here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
-#: Imported by others alone.
+#: Playbooks that only other playbooks import.
 PARTS = {"clusters", "summary"}
 PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
 #: The group whose hosts a playbook works on, where that is another than gpu_clusters.
@@ -32,13 +32,13 @@ MACHINES = {
     "machine_boot": "workers",
 }
 ROLES = sorted((path.name for path in (TOP / "roles").iterdir()), key=len, reverse=True)
-#: One playbook says of the oldest and the newest core that it is the same there; variables one by one take a host for each.
+#: On the oldest and the newest core one playbook is enough; testing each variable alone takes one host for each.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
 TEMPLATE = "{{ nowhere_defined }}"
 
 
 class Counter:
-    """Where the requests of a run would arrive: an API server that has nothing, and an ssh that gets nowhere."""
+    """Counts the requests of a run: an API server without objects, and an ssh that never connects."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         counted = self.requests = []
@@ -51,7 +51,7 @@ class Counter:
             do_POST = do_PATCH = do_DELETE = do_PUT = do_GET
 
             def log_message(self, *_given: t.Any) -> None:
-                """Nothing is to be said of it."""
+                """Requests are not logged."""
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -68,14 +68,14 @@ class Counter:
 
 @pytest.fixture
 def counter(tmp_path: pathlib.Path) -> c.Iterator[Counter]:
-    made = Counter(tmp_path)
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    server = Counter(tmp_path)
+    yield server
+    server.server.shutdown()
+    server.server.server_close()
 
 
 def by_role() -> dict[str, list[str]]:
-    """Names of hosts, with the variables that are undefined there: those of one role, or of the playbooks."""
+    """Names of hosts with the variables that are undefined on them: those of one role, or of the playbooks."""
     found: dict[str, list[str]] = {}
     for name in sorted(_variables.public()):
         found.setdefault(
@@ -85,7 +85,7 @@ def by_role() -> dict[str, list[str]]:
 
 
 def inventory(counter: Counter, hosts: dict[str, list[str]], group: str) -> dict[str, t.Any]:
-    """Clusters have credentials of their own: those of the environment are taken for a single one only."""
+    """Each cluster has its own credentials, because those of the environment are only used for a single cluster."""
     reached = {
         "hwaccel_connection": {"host": counter.url, "api_key": "none"},
         "ansible_ssh_executable": str(counter.ssh),
@@ -104,7 +104,7 @@ def inventory(counter: Counter, hosts: dict[str, list[str]], group: str) -> dict
 
 
 def own_play(folder: pathlib.Path, tasks: list[dict[str, t.Any]], strategy: str = "linear") -> str:
-    """The path of a playbook as a user writes one."""
+    """The path of a playbook like one of a user."""
     path = folder / "play.yml"
     path.write_text(
         yaml.safe_dump([{"hosts": "all", "gather_facts": False, "strategy": strategy, "tasks": tasks}]),
@@ -114,31 +114,31 @@ def own_play(folder: pathlib.Path, tasks: list[dict[str, t.Any]], strategy: str 
 
 
 def check(counter: Counter, output: str, hosts: dict[str, list[str]]) -> None:
-    untold = [
+    missing = [
         (host, name)
         for host, names in hosts.items()
         for name in names
         if f"{name} of {host}: nowhere_defined is undefined. Next: define" not in output
     ]
-    assert untold == [], output[-4000:]
+    assert missing == [], output[-4000:]
     assert (counter.requests, counter.connections) == ([], 0)
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS if ONE_CORE else ["site"])
-def test_every_playbook_refuses_it_before_the_first_request(
+def test_every_playbook_reports_undefined_variables_before_the_first_request(
     tmp_path: pathlib.Path, counter: Counter, playbook: str
 ) -> None:
     hosts = by_role()
     assert sum(map(len, hosts.values())) > 300
     if playbook == "demo":
-        # It brings its cluster itself: localhost has what is given.
+        # The demo creates its own cluster, so localhost has the variables.
         hosts = {"localhost": [name for names in hosts.values() for name in names]}
         given = {"all": {"hosts": {"localhost": dict.fromkeys(hosts["localhost"], TEMPLATE)}}}
     else:
         given = inventory(counter, hosts, MACHINES.get(playbook, "gpu_clusters"))
     arguments = []
     if playbook == "node_runtime":
-        # All in one batch.
+        # All hosts must be in one batch.
         hosts["of-playbooks"].remove("hwaccel_machines_at_a_time")
         arguments = ["-e", "hwaccel_machines_at_a_time=100%"]
     code, output = run(tmp_path, playbook, given, "--forks", "2", *arguments)
@@ -146,7 +146,7 @@ def test_every_playbook_refuses_it_before_the_first_request(
     check(counter, output, hosts)
 
 
-def test_each_variable_alone_is_enough_for_the_playbook_that_destroys(tmp_path: pathlib.Path, counter: Counter) -> None:
+def test_a_single_undefined_variable_stops_the_teardown(tmp_path: pathlib.Path, counter: Counter) -> None:
     names = sorted(_variables.public()) if ONE_CORE else ["hwaccel_cluster_uid", "hwaccel_connection"]
     hosts = {f"host-{number}": [name] for number, name in enumerate(names)}
     code, output = run(tmp_path, "teardown", inventory(counter, hosts, "gpu_clusters"), "--forks", "2")
@@ -156,10 +156,10 @@ def test_each_variable_alone_is_enough_for_the_playbook_that_destroys(tmp_path: 
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("hwaccel_connection", ()), ("hwaccel_cluster_uid", ("--check",))])
-def test_the_cluster_of_the_environment_is_not_taken_instead(
+def test_the_cluster_of_the_environment_is_not_used_instead(
     tmp_path: pathlib.Path, counter: Counter, name: str, arguments: tuple[str, ...]
 ) -> None:
-    """As it was found: with one cluster the environment says which, and an undefined uid said that any will do."""
+    """This reproduces a defect: with one cluster the environment selected it, and an undefined uid matched any cluster."""
     environment = {"K8S_AUTH_HOST": counter.url, "K8S_AUTH_API_KEY": "none"}
     code, output = run(
         tmp_path, "teardown", {"gpu_clusters": {"hosts": {"alpha": {name: "{{ staging }}"}}}}, *arguments, **environment
@@ -170,10 +170,10 @@ def test_the_cluster_of_the_environment_is_not_taken_instead(
 
 
 @pytest.mark.parametrize("playbook", ["preflight", "site"] if ONE_CORE else ["preflight"])
-def test_whose_a_machine_is_is_told_before_a_cluster_is_asked(
+def test_an_undefined_cluster_of_a_machine_is_reported_before_the_first_request(
     tmp_path: pathlib.Path, counter: Counter, playbook: str
 ) -> None:
-    """Of other variables of machines these playbooks read none."""
+    """These playbooks read no other variables of machines."""
     machines = {
         "worker-1": {"hwaccel_cluster": "{{ site_of_it }}", "hwaccel_bmc_password": TEMPLATE},
         "worker-2": {"hwaccel_cluster": "alpha"},
@@ -183,16 +183,16 @@ def test_whose_a_machine_is_is_told_before_a_cluster_is_asked(
     }
     code, output = run(tmp_path, playbook, given)
     assert code == 2, output
-    for told in (
+    for message in (
         "hwaccel_cluster of worker-1: site_of_it is undefined. Next: define site_of_it for worker-1",
         "hwaccel_cluster_uid of beta: nowhere_defined",
     ):
-        assert told in output, output[-3000:]
+        assert message in output, output[-3000:]
     assert "hwaccel_bmc_password" not in output and "of worker-2" not in output
     assert (counter.requests, counter.connections) == ([], 0)
 
 
-def test_what_is_empty_counts_as_unset(tmp_path: pathlib.Path) -> None:
+def test_empty_values_count_as_unset(tmp_path: pathlib.Path) -> None:
     empty: list[object] = ["", None, {}, []]
     hosts = {f"host-{number}": dict.fromkeys(sorted(_variables.public()), value) for number, value in enumerate(empty)}
     code, output = run(tmp_path, own_play(tmp_path, [{"hwaccel.gpu.variables": None}]), {"all": {"hosts": hosts}})
@@ -200,7 +200,9 @@ def test_what_is_empty_counts_as_unset(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["linear", "free"])
-def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, counter: Counter, strategy: str) -> None:
+def test_a_role_alone_reports_all_undefined_variables_at_once(
+    tmp_path: pathlib.Path, counter: Counter, strategy: str
+) -> None:
     taken = {
         "linear": [("driver", "main"), ("driver", "render")],
         "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")],
@@ -225,27 +227,27 @@ def test_a_role_alone_refuses_it_and_says_all_at_once(tmp_path: pathlib.Path, co
     given["workers"]["hosts"]["alpha"] |= alone
     code, output = run(tmp_path, own_play(tmp_path, tasks, strategy), given, "--limit", "alpha", "--tags", "some")
     assert code == 0, output
-    for told in (
+    for message in (
         "hwaccel_pools[0].name of alpha: pool is undefined. Next: define pool for alpha, or remove it from hwaccel_pools",
         "hwaccel_pools[0].selector of alpha: of_it is undefined in a value that it refers to. Next: correct the expression, or "
         "remove hwaccel_pools from the variables",
         "driver_version of alpha: nowhere_defined is undefined",
         "hwaccel_cluster_uid of prod: nowhere_defined is undefined",
     ):
-        assert output.count(told) >= len(taken), told
+        assert output.count(message) >= len(taken), message
     assert output.count('"msg": "refused"') == len(taken)
     assert (counter.requests, counter.connections) == ([], 0)
 
 
 @pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine", "variables"}))
-def test_every_role_begins_with_it(role: str) -> None:
+def test_every_role_depends_on_the_check_of_variables(role: str) -> None:
     assert (
         "hwaccel.gpu.variables"
         in yaml.safe_load((TOP / "roles" / role / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
     )
 
 
-#: Where something can be undefined, and what is said of it; "" where nothing is wrong.
+#: Expressions and the expected message; "" means that there is no problem.
 EXPRESSIONS = {
     "{{ known }}": "",
     "plain { text }": "",
@@ -269,7 +271,7 @@ EXPRESSIONS = {
 }
 
 
-def test_what_is_undefined_is_named_wherever_it_stands(tmp_path: pathlib.Path) -> None:
+def test_the_undefined_part_is_named_in_any_expression(tmp_path: pathlib.Path) -> None:
     known = {
         "known": "here",
         "known_map": {},
@@ -280,8 +282,8 @@ def test_what_is_undefined_is_named_wherever_it_stands(tmp_path: pathlib.Path) -
     hosts = {f"host-{number}": {**known, "driver_version": text} for number, text in enumerate(EXPRESSIONS)}
     hosts["beta"] = {"theirs": "{{ missing }}"}
     _code, output = run(tmp_path, own_play(tmp_path, [{"hwaccel.gpu.variables": None}]), {"all": {"hosts": hosts}})
-    for number, (text, told) in enumerate(EXPRESSIONS.items()):
-        expected = f"driver_version of host-{number}: {told}" if told else f"ok: [host-{number}]"
-        assert expected in output, (text, told, output)
+    for number, (text, message) in enumerate(EXPRESSIONS.items()):
+        expected = f"driver_version of host-{number}: {message}" if message else f"ok: [host-{number}]"
+        assert expected in output, (text, message, output)
     for technical in ("<class", "object of type", "dict object", "Traceback"):
         assert technical not in output

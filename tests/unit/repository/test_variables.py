@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/variables.md against what playbooks and roles read, and what pools may hold."""
+"""docs/variables.md lists the variables that playbooks and roles read, and the keys of pools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import fleet
 TOP = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([\w.\[\]]+)` \| [^|]+ \|([^|]*)\|", re.MULTILINE)
-#: The demo sets variables as a user would.
+#: Without the demo, which sets variables like a user.
 SOURCES = [
     path
     for folder in ("playbooks", "roles")
@@ -37,25 +37,25 @@ def rows(part: str) -> dict[str, str]:
 VARIABLES, KEYS = map(rows, PAGE.split("## Pools"))
 
 
-def test_every_variable_that_is_read_is_told_and_no_other() -> None:
-    # What playbooks set themselves, by a key, as a result or as a loop's variable.
-    made = set(re.findall(r"^\s*(?:register: |loop_var: )?(hwaccel_\w+)(?::|$)", TEXT, re.MULTILINE))
+def test_exactly_the_variables_that_are_read_are_documented() -> None:
+    # Variables that playbooks set themselves: as a key, a registered result or a loop variable.
+    internal = set(re.findall(r"^\s*(?:register: |loop_var: )?(hwaccel_\w+)(?::|$)", TEXT, re.MULTILINE))
     read = set(re.findall(r"\bhwaccel_[a-z_]+", TEXT))
-    assert {name for name in VARIABLES if name.startswith("hwaccel_")} == read - made
+    assert {name for name in VARIABLES if name.startswith("hwaccel_")} == read - internal
 
 
-def test_the_list_of_the_playbooks_variables_has_every_variable_that_is_told() -> None:
+def test_the_list_of_public_variables_has_every_documented_variable() -> None:
     listed = yaml.safe_load((TOP / "playbooks" / "vars" / "public.yml").read_text(encoding="utf-8"))[
         "hwaccel_public_variables"
     ]
     assert listed == list(VARIABLES)
-    # What chooses a role's entry point is of the playbook, and in no argument spec.
+    # Entry points of roles are chosen by the playbook, and are in no argument spec.
     assert {name for name in listed if not name.startswith("hwaccel_")} == set(
         re.findall(r"\b(?:\w+_entry|demo_fleet)\b", PLAYBOOKS)
     )
 
 
-def test_defaults_are_those_of_playbooks_and_roles() -> None:
+def test_documented_defaults_are_those_of_playbooks_and_roles() -> None:
     found = {
         name: value.strip("'")
         for name, value in re.findall(r"\b(hwaccel_\w+) \| default\('{0,2}('[^']*'|\[\]|false)", TEXT)
@@ -66,7 +66,7 @@ def test_defaults_are_those_of_playbooks_and_roles() -> None:
     }
 
 
-def test_every_key_of_a_pool_is_told_and_no_other() -> None:
+def test_exactly_the_keys_of_a_pool_are_documented() -> None:
     plain = set(pools.CHECKS) - {"gpu", "driver", "interconnect"}
     parts = {"gpu": pools.GPU_CHECKS, "driver": pools.DRIVER_CHECKS, "interconnect": pools.INTERCONNECT_CHECKS}
     nested = {f"{part}.{key}" for part, keys in parts.items() for key in keys}
@@ -74,7 +74,7 @@ def test_every_key_of_a_pool_is_told_and_no_other() -> None:
     assert set(KEYS) == plain | nested | machines
 
 
-def test_the_example_is_read_without_a_fault() -> None:
+def test_the_example_is_valid() -> None:
     example = yaml.safe_load(PAGE.split("```yaml\n")[1].split("```")[0])["hwaccel_pools"]
     found, faults = fleet.read_fleet(example, None)
     assert faults == []
