@@ -19,7 +19,7 @@ PROGRAM = pathlib.Path(sys.executable).with_name("ansible-playbook")
 
 
 def collection_with(base: pathlib.Path, modules: dict[str, str], actions: dict[str, str]) -> pathlib.Path:
-    """Folder with the collection, with these modules instead of its own. actions: whose action runs a module that has none of its name."""
+    """Folder with the collection, with these modules instead of its own. `actions` maps a module to the action plugin that runs it."""
     here = base / "ansible_collections" / "hwaccel" / "gpu"
     (here / "plugins" / "modules").mkdir(parents=True)
     (here / "meta").mkdir()
@@ -36,7 +36,7 @@ def collection_with(base: pathlib.Path, modules: dict[str, str], actions: dict[s
 
 
 def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strategy: str) -> dict[str, str]:
-    """Writes a play of these tasks, and returns the environment that it runs in."""
+    """Writes a play of these tasks, and returns the environment variables of the run."""
     header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"
     (folder / "play.yml").write_text(header + textwrap.indent(textwrap.dedent(tasks), "    "))
     return environment(folder, "K8S_AUTH_") | {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shared action plugin, with real ansible-playbook runs of a module that takes several slices. Needs no cluster."""
+"""The shared action plugin, by real ansible-playbook runs of a module with several slices. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def operation(params, context):
     patience = time.monotonic() + 60
     while step == 2 and params["seen"] and not os.path.exists(params["seen"]):
         if time.monotonic() > patience:
-            raise HwaccelError("the first line was not seen", "here", "nobody could read it while the task ran", "flush it")
+            raise HwaccelError("the first line was not read", "here", "it could not be read while the task ran", "flush it")
         time.sleep(0.02)
     tasks = sorted({*context.resume.get("tasks", ()), context.task})
     alive = bool(context.task) and not this_run(context.task, sliced=True).ended and context.task.split()[0] != str(os.getpid())
@@ -72,7 +72,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The collection with one module more, which counts slices."""
+    """The collection with an additional module, which counts slices."""
     return collection_with(
         tmp_path_factory.mktemp("collections"),
         dict.fromkeys(("count", "manifest_set"), MODULE),
@@ -103,7 +103,7 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(
     ]
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["step"] == 3 and result["sliced"] and result["changed"] is True
-    assert len(result["tasks"]) == 1 and result["alive"], "all slices know one process that outlives them"
+    assert len(result["tasks"]) == 1 and result["alive"], "all slices have the same parent process, which outlives them"
     assert [entry["after"] for entry in result["diff"]] == ["1", "2"]
     assert len(result["warnings"]) == 1
     assert not {"pending", "progress", "wait_resume", "wait_task"} & (
@@ -111,10 +111,10 @@ def test_progress_is_shown_after_every_slice_and_results_are_joined(
     )
 
 
-def test_a_runner_has_progress_in_its_events(
+def test_events_of_ansible_runner_contain_progress(
     collections: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ansible-runner, and so AWX, shows what its events carry, as they come."""
+    """ansible-runner, and so AWX, shows the output of its events as they arrive."""
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     playbook = [
         {
@@ -130,7 +130,7 @@ def test_a_runner_has_progress_in_its_events(
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
     }
 
-    def look(event: dict[str, t.Any]) -> bool:
+    def handle(event: dict[str, t.Any]) -> bool:
         if FIRST_LINE in event["stdout"]:
             (tmp_path / "seen").touch()
         return True
@@ -141,7 +141,7 @@ def test_a_runner_has_progress_in_its_events(
         inventory="alpha",
         envvars=environ,
         quiet=True,
-        event_handler=look,
+        event_handler=handle,
     )
     assert run.rc == 0, run.stdout.read()
     lines = [line for event in run.events for line in event["stdout"].splitlines() if line.startswith("alpha: ")]
@@ -160,7 +160,7 @@ def started(folder: pathlib.Path, environ: dict[str, str], output: t.Any) -> sub
 
 
 def lines_of(run: subprocess.Popen[str], into: pathlib.Path) -> t.Iterator[str]:
-    """What has been written to a file, until the run that writes it has ended."""
+    """Lines of a file, until the run that writes it has ended."""
     ended, rest = False, ""
     with into.open() as text:
         while not ended:
@@ -171,10 +171,10 @@ def lines_of(run: subprocess.Popen[str], into: pathlib.Path) -> t.Iterator[str]:
 
 
 @pytest.mark.parametrize(("into", "strategy"), [("a pipe", "linear"), ("a file", "free")])
-def test_a_line_can_be_read_while_its_task_goes_on(
+def test_a_line_can_be_read_while_its_task_continues(
     collections: pathlib.Path, tmp_path: pathlib.Path, into: str, strategy: str
 ) -> None:
-    """The task's second slice waits for the reader of the first one's line."""
+    """The second slice of the task waits until the line of the first one was read."""
     environ = written(collections, tmp_path, f"- hwaccel.gpu.count:\n    seen: {tmp_path / 'seen'}\n", strategy)
     log = tmp_path / "output"
     with log.open("w") as file, started(tmp_path, environ, subprocess.PIPE if into == "a pipe" else file) as run:
@@ -187,8 +187,8 @@ def test_a_line_can_be_read_while_its_task_goes_on(
     assert FIRST_LINE in output
 
 
-def test_a_run_whose_reader_has_gone_goes_on_to_its_end(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """As in `ansible-playbook … | head`: the lines after the first have nobody to read them."""
+def test_a_run_without_a_reader_runs_to_its_end(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """As in `ansible-playbook … | head`: the lines after the first have no reader."""
     environ = written(collections, tmp_path, f"- hwaccel.gpu.count:\n    seen: {tmp_path / 'seen'}\n", "linear")
     with started(tmp_path, environ, subprocess.PIPE) as run:
         assert run.stdout
@@ -207,7 +207,7 @@ def test_two_hosts_and_strategy_free(collections: pathlib.Path, tmp_path: pathli
     assert {"alpha: 1 of 3 with ********", "beta: 2 of 3 with ********"} <= set(output.splitlines())
 
 
-def test_a_failed_slice_keeps_what_was_done_and_says_what_next(
+def test_a_failed_slice_keeps_its_changes_and_has_a_next_step(
     collections: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     code, output = play(collections, tmp_path, "- hwaccel.gpu.count: {fail_at: 2}\n", "-v")
@@ -219,7 +219,7 @@ def test_a_failed_slice_keeps_what_was_done_and_says_what_next(
 
 
 @pytest.mark.parametrize("verbosity", ["-v", "-vvv"])
-def test_a_bug_is_one_line_and_tells_no_secret(
+def test_a_bug_is_reported_in_one_line_without_secrets(
     collections: pathlib.Path, tmp_path: pathlib.Path, verbosity: str
 ) -> None:
     secrets = {"secret": "planted-secret-7", "definition": {"stringData": {"key": "planted-secret-8"}}}
@@ -287,7 +287,7 @@ def test_templates_and_files_reach_the_module_with_their_origin(
     ]
 
 
-#: Task and what is told of it, by the host that is asked.
+#: Task and expected message by host.
 UNREADABLE = {
     "nowhere": ("template: nowhere.yml", "template 'nowhere.yml' does not exist"),
     "no-path": ("template: {path: x}", "template is a path or a list of paths"),
@@ -296,20 +296,20 @@ UNREADABLE = {
 }
 
 
-def test_what_cannot_be_read_is_said_without_a_traceback(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_unreadable_sources_are_reported_without_a_traceback(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "templates" / "broken.yml.j2").write_text("{{ not_defined_anywhere }}")
     (tmp_path / "empty").mkdir()
     tasks = "".join(
         f"- hwaccel.gpu.manifest_set:\n    {task}\n  when: inventory_hostname == '{host}'\n"
-        for host, (task, _told) in UNREADABLE.items()
+        for host, (task, _message) in UNREADABLE.items()
     )
     code, output = play(collections, tmp_path, tasks, "-v", hosts=f"{','.join(UNREADABLE)},")
     assert code == 2
-    told = " ".join(output.split())
+    text = " ".join(output.split())
     assert [
         host
         for host, (_task, expected) in UNREADABLE.items()
-        if f"fatal: [{host}]: FAILED!" not in told or expected not in told
+        if f"fatal: [{host}]: FAILED!" not in text or expected not in text
     ] == []
     assert "Traceback" not in output and "MODULE FAILURE" not in output

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines for people, by real runs: ansible-playbook prints them as they are, and ansible-runner (so AWX too) has them in its events."""
+"""Shown lines, by real runs: ansible-playbook prints them unchanged, and ansible-runner (so AWX too) has them in its events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ansible_collections.hwaccel.gpu.tests.unit import programs
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 LINES = ["pool      nodes", "training  8", "", "KUBECONFIG=/tmp/kubeconfig"]
-#: As an annotation or a message of a cluster may have it, and as it is to be shown.
-OBEYED, SHOWN = "node \x1b]0;title\x07\x1b[1A\x1b[2Kready\u202e", "node ready"
+#: Text that an annotation or a message of a cluster may have, and the text that is shown.
+RAW, SHOWN = "node \x1b]0;title\x07\x1b[1A\x1b[2Kready\u202e", "node ready"
 TASK = {"hwaccel.gpu.show": {"lines": "{{ lines }}"}, "register": "shown"}
 
 
 def play(**more: object) -> list[dict[str, object]]:
     checked = {"ansible.builtin.assert": {"that": ["shown is not changed"], "quiet": True}}
     return [
-        {"hosts": "alpha", "gather_facts": False, "vars": {"lines": [*LINES, OBEYED]}, "tasks": [TASK | more, checked]}
+        {"hosts": "alpha", "gather_facts": False, "vars": {"lines": [*LINES, RAW]}, "tasks": [TASK | more, checked]}
     ]
 
 
@@ -37,7 +37,7 @@ def test_lines_can_be_copied_from_the_output(tmp_path: pathlib.Path, arguments: 
     assert "\n".join(["alpha:", *LINES, SHOWN, "ok: [alpha]"]) in output
 
 
-def test_what_is_not_to_be_logged_is_not_shown(tmp_path: pathlib.Path) -> None:
+def test_with_no_log_nothing_is_shown(tmp_path: pathlib.Path) -> None:
     assert "KUBECONFIG" not in printed(tmp_path, play(no_log=True))
 
 
@@ -59,7 +59,7 @@ def environment(folder: pathlib.Path) -> dict[str, str]:
     }
 
 
-def test_a_runner_has_them_in_its_events(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_ansible_runner_contain_the_lines(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     run = ansible_runner.run(
         private_data_dir=str(tmp_path), playbook=play(), inventory="alpha", envvars=environment(tmp_path), quiet=True

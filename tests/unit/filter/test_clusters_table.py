@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of several clusters: each has its line, and one that did not end well says why."""
+"""The table of several clusters: each has one line, and a failed one has the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def summary(**others: t.Any) -> dict[str, t.Any]:
     return {"pools": pools, "failed_nodes": [], "faults": [], "stopped": [], **others}
 
 
-def test_each_cluster_has_its_line_in_the_order_of_names() -> None:
+def test_each_cluster_has_one_line_sorted_by_name() -> None:
     lines = clusters_table(
         {
             "south": summary(),
@@ -30,7 +30,7 @@ def test_each_cluster_has_its_line_in_the_order_of_names() -> None:
     ]
 
 
-def test_one_that_stopped_says_why_in_one_line() -> None:
+def test_a_stopped_cluster_has_the_reason_in_one_line() -> None:
     lines = clusters_table(
         {"dark": summary(pools=[], stopped=["the API server does not answer. " + "x" * 400, "another"])}
     )
@@ -39,8 +39,8 @@ def test_one_that_stopped_says_why_in_one_line() -> None:
     assert len(lines[2]) < 220
 
 
-def test_nodes_that_failed_are_counted_where_a_later_stage_has_stopped_the_run() -> None:
-    """What stopped it is told first: it is the same for all nodes."""
+def test_failed_nodes_are_counted_if_a_later_stage_stopped_the_run() -> None:
+    """The reason for the stop comes first, because it is the same for all nodes."""
     lines = clusters_table(
         {"north": summary(stopped=["pods is forbidden"], failed_nodes=["gpu-3"], faults=["gpu-3 failed"])}
     )

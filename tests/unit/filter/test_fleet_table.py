@@ -34,11 +34,11 @@ def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
 
 
 def test_nodes_that_failed_early_stay_in_the_table() -> None:
-    """The devices gate judges seven nodes of one pool, and none of another whose only node has failed."""
+    """The devices gate evaluates seven nodes of one pool, and none of another pool whose only node has failed."""
 
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
-        told = {"simulated": 1, "settled": seen, "kernels": ["6.8"], "drivers": []}
-        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, **told}
+        more = {"simulated": 1, "settled": seen, "kernels": ["6.8"], "drivers": []}
+        return {"pool": pool, "nodes": nodes, "expected": 8 * nodes, "seen": seen, "passed": passed, **more}
 
     features = {"gate": "features", "pools": [row("edge", 1, 1, 0), row("off", 2, 2, 0), row("training", 8, 8, 0)]}
     driver = {
@@ -60,8 +60,8 @@ def test_nodes_that_failed_early_stay_in_the_table() -> None:
     assert fleet_table({"pools": [found["training"]]})[2].endswith(" 1 simulated")
 
 
-def test_exporters_are_counted_among_the_nodes_that_can_have_one() -> None:
-    """One node of each pool has no driver. Boards get no exporter at all; of the others' exporters one has failed."""
+def test_exporters_are_counted_on_nodes_that_can_have_one() -> None:
+    """One node of each pool has no driver. Boards have no exporter, and one exporter of the other pools has failed."""
 
     def row(pool: str, nodes: int, passed: int, seen: int) -> dict[str, t.Any]:
         return {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The summary of what the gates of a run returned."""
+"""The summary of the results of a run's gates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_tab
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 
 
-def test_summary_and_table_tell_who_failed_where() -> None:
+def test_summary_and_table_name_failed_nodes_and_gates() -> None:
     row = {
         "pool": "training",
         "nodes": 8,
@@ -49,7 +49,7 @@ def test_summary_and_table_tell_who_failed_where() -> None:
     assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": []}
 
 
-def test_the_summary_tells_of_nodes_that_were_not_judged_and_of_failed_ones_once() -> None:
+def test_the_summary_lists_held_nodes_and_each_failed_node_once() -> None:
     def row(node: str, link: str) -> dict[str, t.Any]:
         return {
             "node": node,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles on machines take from an inventory."""
+"""Variables that roles on machines take from an inventory."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ HOSTS: dict[str, dict[str, t.Any]] = {
 }
 
 
-def test_a_load_balancer_without_a_cluster_is_for_all_of_them() -> None:
-    told = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-0")
+def test_a_load_balancer_without_a_cluster_serves_all_clusters() -> None:
+    found = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-0")
     assert [
         (cluster["name"], cluster["profile"], cluster["address"], cluster["bootstrap_complete"])
-        for cluster in told["clusters"]
+        for cluster in found["clusters"]
     ] == [
         ("ocp", "openshift", "", False),
         ("edge", "k3s", "10.0.0.6", None),
     ]
-    assert [(machine["name"], machine["role"], machine["cluster"]) for machine in told["machines"]] == [
+    assert [(machine["name"], machine["role"], machine["cluster"]) for machine in found["machines"]] == [
         ("boot", "bootstrap", "ocp"),
         ("m0", "master", "ocp"),
         ("k0", "master", "edge"),
         ("w0", "worker", "ocp"),
     ]
-    assert told["peers"] == [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}]
+    assert found["peers"] == [{"name": "lb-0", "address": "10.0.0.3"}, {"name": "lb-1", "address": "10.0.0.4"}]
 
 
-def test_a_load_balancer_of_one_cluster_knows_no_other() -> None:
-    told = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-9")
-    assert [cluster["name"] for cluster in told["clusters"]] == ["edge"]
-    assert [machine["name"] for machine in told["machines"]] == ["k0"]
-    assert [peer["name"] for peer in told["peers"]] == ["lb-9"]
+def test_a_load_balancer_of_one_cluster_serves_no_other() -> None:
+    found = machine_inventory(GROUPS, "load_balancer", HOSTS, "lb-9")
+    assert [cluster["name"] for cluster in found["clusters"]] == ["edge"]
+    assert [machine["name"] for machine in found["machines"]] == ["k0"]
+    assert [peer["name"] for peer in found["peers"]] == ["lb-9"]
 
 
-def test_bootstrap_of_a_new_cluster_is_not_complete_while_that_is_silent() -> None:
+def test_bootstrap_of_a_new_cluster_is_not_complete_until_it_answers() -> None:
     for answer, complete in (({"skipped": True}, False), ({"complete": None}, False), ({"complete": True}, True)):
         hosts = {**HOSTS, "edge": {**HOSTS["edge"], "hwaccel_new_cluster": "yes", "hwaccel_bootstrap": answer}}
         assert (
@@ -81,6 +81,6 @@ def test_machines_need_not_name_the_only_cluster() -> None:
     ]
 
 
-def test_a_role_that_takes_nothing_of_an_inventory_is_refused() -> None:
+def test_an_unsupported_role_is_reported() -> None:
     with pytest.raises(AnsibleFilterError, match=r"does not support role 'driver': set one of dns_pxe, load_balancer"):
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters that compute for a role on machines: roles that they do not know, and looks that cannot be read."""
+"""Filters for roles on machines: unknown roles, and incomplete observations."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machi
         (lambda: machine_verdict("", "chrony", {}, {}), "dns_pxe, load_balancer, node_runtime"),
     ],
 )
-def test_an_unknown_role_is_refused_with_those_that_are_known(call: t.Callable[[], t.Any], known: str) -> None:
+def test_an_unknown_role_is_reported_with_the_known_roles(call: t.Callable[[], t.Any], known: str) -> None:
     with pytest.raises(AnsibleFilterError, match=rf"does not support role .*: set one of {known}$"):
         call()
 
 
 @pytest.mark.parametrize("role", ["dns_pxe", "load_balancer", "node_runtime"])
-def test_a_look_that_did_not_come_to_its_end_is_refused(role: str) -> None:
+def test_an_incomplete_observation_is_reported(role: str) -> None:
     with pytest.raises(AnsibleFilterError, match=r"machine_plan cannot read .*ended before its output was complete"):
         machine_plan("fact kernel NS4xMA==\n", role, state="absent")

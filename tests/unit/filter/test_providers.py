@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who brings what: from the plans that the roles' own filters make, in a summary and in the lines below its table."""
+"""Providers of components: from the plans of the roles' filters, in a summary and in the lines below its table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 REPOSITORY = "nvcr.io/nvidia"
-#: As node_info finds them beside NVIDIA's operator.
+#: Objects that node_info observes on a cluster with NVIDIA's operator.
 OPERATOR = {
     "cluster_policy": [{"kind": "ClusterPolicy", "namespace": "", "name": "cluster-policy", "image": ""}],
     "nfd": [
@@ -68,11 +68,11 @@ def pool(name: str, provider: str = "") -> dict[str, t.Any]:
     }
 
 
-def test_what_an_operator_brings_is_told_with_its_objects() -> None:
+def test_components_of_an_operator_are_reported_with_its_objects() -> None:
     found = providers(plans(OPERATOR, [pool("a")]))
-    told = fleet_table({"pools": [], "providers": found})
+    table = fleet_table({"pools": [], "providers": found})
     operator = "existing, GPU Operator (ClusterPolicy cluster-policy)"
-    assert told[-5:] == [
+    assert table[-5:] == [
         f"Node Feature Discovery: {operator}, DaemonSet gpu-operator/nfd-worker (node-feature-discovery:v0.19.0)",
         f"driver of pool a: {operator}, DaemonSet gpu-operator/nvidia-driver-daemonset (driver:595.91.07-ubuntu22.04)",
         f"container toolkit of pool a: {operator}",
@@ -81,7 +81,7 @@ def test_what_an_operator_brings_is_told_with_its_objects() -> None:
     ]
 
 
-def test_pools_with_other_providers_are_told_apart_and_what_is_ours_has_no_line() -> None:
+def test_pools_are_listed_by_provider_and_components_of_the_collection_have_no_line() -> None:
     found = providers(plans({}, [pool("a"), pool("b", "host"), pool("c", "none"), pool("d", "host")], "hwaccel"))
     assert [
         (row["component"], row["provider"], row["pools"])
@@ -94,8 +94,8 @@ def test_pools_with_other_providers_are_told_apart_and_what_is_ours_has_no_line(
         ("container toolkit", "hwaccel", ["a", "b", "d"]),
         ("container toolkit", "none", ["c"]),
     ]
-    told = fleet_table({"pools": [], "providers": found})
-    assert told[-4:] == [
+    table = fleet_table({"pools": [], "providers": found})
+    assert table[-4:] == [
         "",
         "driver of pools b, d: host",
         "driver of pool c: none",
@@ -104,12 +104,12 @@ def test_pools_with_other_providers_are_told_apart_and_what_is_ours_has_no_line(
 
 
 @pytest.mark.parametrize("given", [{}, {"driver": {}}, {"driver": StagePlan().as_dict("hwaccel")}])
-def test_where_all_is_ours_or_nothing_ran_there_is_only_the_table(given: dict[str, t.Any]) -> None:
+def test_without_other_providers_there_is_only_the_table(given: dict[str, t.Any]) -> None:
     assert "" not in fleet_table({"pools": [], "providers": providers(given)})
     assert fleet_table({"pools": []}) == fleet_table({"pools": [], "providers": providers(given)})
 
 
-def test_every_provider_of_a_pool_can_be_told() -> None:
+def test_every_provider_of_a_pool_can_be_reported() -> None:
     for provider in pools.PROVIDERS:
         (row, _toolkit) = providers({"driver": {"provider": provider, "pools": {"a": provider}, "existing": OPERATOR}})
         assert (row["provider"], bool(row["objects"])) == (provider, provider == "existing")

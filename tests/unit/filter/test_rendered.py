@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects as the text that is applied, from values of every supported core."""
+"""Objects rendered as the text that is applied, from values of every supported ansible-core."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _itself(text: str) -> str:
 
 
 class Unsafe(Templated):
-    """What core 2.16 makes of everything that an extra variable of AWX was part of: its str() is no plain text either."""
+    """Like ansible-core 2.16 marks values that contain an extra variable of AWX: even its str() is no plain text."""
 
     __str__ = _itself
 
 
-def test_texts_of_every_core_are_written() -> None:
+def test_texts_of_every_core_are_rendered() -> None:
     body = {
         Unsafe("apiVersion"): Unsafe("v1"),
         "kind": "ConfigMap",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet and settings in, objects out: what holds for every role."""
+"""Objects from a fleet and settings: rules for every role."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling 
 )
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
-#: Monitoring has its configuration from data, and rules beside another's exporter as well (tests/unit/plugin_utils/monitoring).
+#: Without monitoring, which has its configuration from data, and rules beside an existing exporter as well (tests/unit/plugin_utils/monitoring).
 INSTALLERS = [role for role in stack.ROLES if role != "monitoring"]
 
 
-# -- what every filter does
+# -- all roles
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_every_object_and_pod_says_whose_it_is(role: str) -> None:
+def test_every_object_and_pod_has_the_labels_of_the_collection(role: str) -> None:
     plan = run(role, stack.fleet(stack.node_class()), pools=[TRAINING])
     assert plan["objects"]
     for one in plan["objects"]:
@@ -44,7 +44,7 @@ def test_every_object_and_pod_says_whose_it_is(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
+def test_names_are_unique_and_objects_are_in_the_order_of_application(role: str) -> None:
     plan = run(
         role,
         stack.fleet(stack.node_class(), stack.node_class("inference", "5.15.0-185-generic", os_version="22.04")),
@@ -69,7 +69,7 @@ def test_names_are_unique_and_order_is_that_of_applying(role: str) -> None:
     ("version", "strict", "lenient"),
     [("v1.29.4", 0, 0), ("v1.30.1", 0, 2), ("v1.31.9", 0, 2), ("v1.32.0", 2, 0), ("v1.36.4", 2, 0)],
 )
-def test_agents_are_held_to_their_own_node_as_far_as_a_version_allows(
+def test_agents_are_restricted_to_their_own_node_as_far_as_the_version_allows(
     role: str, agent: str, version: str, strict: int, lenient: int
 ) -> None:
     plan = run(
@@ -108,7 +108,7 @@ def test_registry_and_pull_secrets_reach_every_pod(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
+def test_another_cluster_than_in_the_inventory_is_a_fault(role: str) -> None:
     plan = run(role, stack.fleet(), cluster_uid="u-2")
     assert [fault["what"] for fault in plan["faults"]] == ["this is not the cluster in the inventory"]
     assert not run(role, stack.fleet(), cluster_uid="u-1")["faults"]
@@ -116,7 +116,7 @@ def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
 
 @pytest.mark.parametrize("role", stack.ROLES)
 @pytest.mark.parametrize(
-    ("declared", "told"),
+    ("declared", "message"),
     [
         ({"distribution": "k3s"}, "the cluster is kubernetes, not k3s"),
         ({"distribution": "nomad"}, "distribution 'nomad' is unknown"),
@@ -126,18 +126,18 @@ def test_another_cluster_than_meant_is_a_fault(role: str) -> None:
         ({"distribution": "", "kubernetes_version": None}, ""),
     ],
 )
-def test_another_platform_than_declared_is_a_fault(role: str, declared: dict[str, t.Any], told: str) -> None:
-    assert [fault["what"] for fault in run(role, stack.fleet(), **declared)["faults"]] == ([told] if told else [])
+def test_another_platform_than_declared_is_a_fault(role: str, declared: dict[str, t.Any], message: str) -> None:
+    assert [fault["what"] for fault in run(role, stack.fleet(), **declared)["faults"]] == ([message] if message else [])
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
 @pytest.mark.parametrize(
-    ("version", "told"),
+    ("version", "message"),
     [("v1.28.9", ["Kubernetes 1.28 is too old"]), ("v1.29.0+k3s1", []), ("v1.36.4", []), ("", [])],
 )
-def test_a_cluster_that_is_too_old_is_a_fault(role: str, version: str, told: list[str]) -> None:
+def test_a_cluster_that_is_too_old_is_a_fault(role: str, version: str, message: list[str]) -> None:
     faults = run(role, stack.fleet(platform={"distribution": "kubernetes", "version": version}))["faults"]
-    assert [fault["what"] for fault in faults] == told
+    assert [fault["what"] for fault in faults] == message
 
 
 def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
@@ -161,7 +161,7 @@ def test_without_a_cluster_the_declared_platform_is_planned_for() -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_what_is_given_stays_as_it_was(role: str) -> None:
+def test_the_input_is_not_modified(role: str) -> None:
     fleet, settings = stack.fleet(stack.node_class()), stack.settings(role, pools=[TRAINING])
     before = repr((fleet, settings))
     stage_objects(TEXTS[role], role, settings, fleet)
@@ -198,12 +198,12 @@ def test_a_changed_configuration_changes_the_pod_template(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_a_manifest_that_is_none_is_told(role: str) -> None:
+def test_an_invalid_manifest_is_reported(role: str) -> None:
     with pytest.raises(AnsibleFilterError, match=r"hwaccel\.gpu\.stage_objects cannot read .* not valid YAML"):
         stage_objects(["a: [1"], role, stack.settings(role), None)
 
 
-# -- who brings what a cluster has once
+# -- providers of components that a cluster has once
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_manifest_that_is_none_is_told(role: str) -> None:
         ),
     ],
 )
-def test_the_provider_is_as_declared_or_as_found(role: str, found_as: str, clash: str) -> None:
+def test_the_provider_is_declared_or_detected(role: str, found_as: str, clash: str) -> None:
     name, free, taken = (
         role.replace("_", " "),
         stack.fleet(),
@@ -253,53 +253,53 @@ NFD_FOUND = {"nfd": [{"kind": "DaemonSet", "namespace": "nfd", "name": "nfd-work
 
 
 @pytest.mark.parametrize("role", INSTALLERS)
-def test_what_others_bring_needs_no_object_of_ours(role: str) -> None:
+def test_an_existing_deployment_needs_no_objects(role: str) -> None:
     plan = run(role, stack.fleet(stack.node_class()), provider="existing")
     assert (plan["provider"], plan["objects"], plan["namespaces"]) == ("existing", [], [])
 
 
-def test_foreign_nfd_leaves_nothing() -> None:
+def test_beside_an_existing_nfd_there_are_no_objects() -> None:
     plan = run("feature_discovery", stack.fleet(existing=NFD_FOUND))
     assert (plan["provider"], plan["objects"]) == ("existing", [])
 
 
-@pytest.mark.parametrize("theirs", [(), ("feature_discovery",), ("driver",), ("feature_discovery", "driver")])
-def test_the_first_stage_that_needs_a_namespace_brings_it(theirs: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("existing", [(), ("feature_discovery",), ("driver",), ("feature_discovery", "driver")])
+def test_the_first_stage_that_needs_a_namespace_creates_it(existing: tuple[str, ...]) -> None:
     before: list[str] = []
-    brought: dict[str, list[tuple[str, str]]] = {}
+    created: dict[str, list[tuple[str, str]]] = {}
     for role in stack.ROLES:
-        more = {"provider": "existing"} if role in theirs else {}
+        more = {"provider": "existing"} if role in existing else {}
         plan = run(role, stack.fleet(stack.node_class()), namespaces_before=before, **more)
         found = [one["metadata"] for one in plan["objects"] if one["kind"] == "Namespace"]
-        brought[role] = [(one["name"], one["labels"]["pod-security.kubernetes.io/enforce"]) for one in found]
+        created[role] = [(one["name"], one["labels"]["pod-security.kubernetes.io/enforce"]) for one in found]
         assert plan["namespaces"] == [one["name"] for one in found]
         before += plan["namespaces"]
-    agents, first = ("hwaccel-gpu", "privileged"), next(role for role in stack.ROLES if role not in theirs)
+    agents, first = ("hwaccel-gpu", "privileged"), next(role for role in stack.ROLES if role not in existing)
     own = [("hwaccel-gpu-system", "restricted")] if first == "feature_discovery" else []
-    assert brought == {role: [] for role in stack.ROLES} | {first: [agents, *own]}
+    assert created == {role: [] for role in stack.ROLES} | {first: [agents, *own]}
 
 
 @pytest.mark.parametrize(
-    ("made_by", "level", "brought", "told"),
+    ("owner_set", "level", "created", "message"),
     [
         ("", "privileged", False, ""),
         ("", "", False, "its label pod-security.kubernetes.io/enforce is missing"),
         ("", "baseline", False, "its label pod-security.kubernetes.io/enforce is baseline"),
         ("driver", "privileged", False, ""),
-        # What somebody has changed on ours is mended.
+        # A changed label of our own namespace is corrected.
         ("feature-discovery", "restricted", True, ""),
     ],
 )
-def test_a_namespace_of_somebody_else_is_used_and_never_a_member(
-    made_by: str, level: str, brought: bool, told: str
+def test_an_existing_namespace_is_used_and_never_a_member_of_the_set(
+    owner_set: str, level: str, created: bool, message: str
 ) -> None:
     there = [
-        {"name": "hwaccel-gpu", "set": made_by, "pod_security": level},
-        {"name": "hwaccel-gpu-system", "set": made_by, "pod_security": ""},
+        {"name": "hwaccel-gpu", "set": owner_set, "pod_security": level},
+        {"name": "hwaccel-gpu-system", "set": owner_set, "pod_security": ""},
     ]
     plan = run("feature_discovery", stack.fleet(namespaces=there))
-    assert plan["namespaces"] == (["hwaccel-gpu", "hwaccel-gpu-system"] if brought else [])
-    assert [fault["where"] for fault in plan["faults"]] == ([told] if told else [])
+    assert plan["namespaces"] == (["hwaccel-gpu", "hwaccel-gpu-system"] if created else [])
+    assert [fault["where"] for fault in plan["faults"]] == ([message] if message else [])
     for fault in plan["faults"]:
         assert (
             fault["next_step"]
@@ -310,7 +310,7 @@ def test_a_namespace_of_somebody_else_is_used_and_never_a_member(
 # -- device plugin
 
 
-def test_a_plugin_for_each_configuration_that_a_pool_asks_for() -> None:
+def test_each_requested_configuration_has_a_device_plugin() -> None:
     pools = [TRAINING, INFERENCE | {"plugin_config": "shared"}]
     configs = {"shared": {"sharing": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}}
     plan = run(
@@ -318,18 +318,18 @@ def test_a_plugin_for_each_configuration_that_a_pool_asks_for() -> None:
     )
     found = {one["metadata"]["name"]: one for one in daemon_sets(plan, "nvidia-device-plugin")}
     assert set(found) == {"nvidia-device-plugin", "nvidia-device-plugin-shared"}
-    for labels, wanted in (
+    for labels, expected in (
         (node("inference"), "nvidia-device-plugin-shared"),
         (node("training"), "nvidia-device-plugin"),
         (node(), "nvidia-device-plugin"),
     ):
-        assert [name for name, one in found.items() if takes(one, labels)] == [wanted]
+        assert [name for name, one in found.items() if takes(one, labels)] == [expected]
     unknown = run("device_plugin", stack.fleet(), pools=[TRAINING | {"plugin_config": "nowhere"}])
     assert "nowhere" in unknown["faults"][0]["text"]
 
 
 @pytest.mark.parametrize("name", ["default", "shared"])
-def test_sharing_by_mps_is_refused_where_a_pool_asks_for_it(name: str) -> None:
+def test_mps_sharing_of_a_pool_is_a_fault(name: str) -> None:
     mps = {"sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}
     pools = [TRAINING | {"plugin_config": "" if name == "default" else name}]
     plan = run("device_plugin", stack.fleet(stack.node_class()), pools=pools, configs={name: mps})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans made before feature discovery has seen the nodes: what may still come is marked, what cannot come is not, and the rest is what comes."""
+"""Plans before feature discovery: objects that may follow are listed as unknown, those that cannot are not, and all others are final."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ LATER = "until feature_discovery reports whether they have GPUs"
 TOOLKIT = "nvidia-container-toolkit"
 
 
-def unseen(pool: str = "cpu", runtime: str = "containerd", count: int = 2) -> dict[str, t.Any]:
-    """Nodes of which node_info knows what their kubelets say, and nothing else."""
+def undiscovered(pool: str = "cpu", runtime: str = "containerd", count: int = 2) -> dict[str, t.Any]:
+    """Nodes of which node_info only has what their kubelets report."""
     return stack.node_class(pool, gpu_present=False, nfd_kernel="", runtime=runtime, count=count)
 
 
 def labeled(pool: str = "cpu", runtime: str = "containerd", *, gpu: bool = False) -> dict[str, t.Any]:
-    """Nodes that NFD has seen."""
+    """Nodes that NFD has labeled."""
     return stack.node_class(pool, gpu_present=gpu, nfd_kernel=KERNEL, runtime=runtime)
 
 
 def bare(pool: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
-    """A pool that does not say what GPUs it has."""
+    """A pool that does not declare its GPUs."""
     return {key: value for key, value in pool.items() if key != "gpu"} | more
 
 
@@ -48,17 +48,21 @@ def toolkits(plan: dict[str, t.Any]) -> dict[str, str]:
     }
 
 
-def test_drivers_and_switches_of_nodes_that_nothing_tells_of_are_unknown() -> None:
-    plan = run("driver", stack.fleet(unseen(count=3)))
+def test_drivers_and_switches_of_undiscovered_nodes_are_unknown() -> None:
+    plan = run("driver", stack.fleet(undiscovered(count=3)))
     assert plan["unknown"] == [
         f"pool default: driver DaemonSets and labels nvidia.com/gpu.deploy.* for 3 nodes, {LATER}"
     ]
     assert plan["messages"][-1] == f"unknown: {plan['unknown'][0]}"
 
 
-def test_what_is_declared_does_not_hide_what_is_not() -> None:
+def test_a_declared_pool_does_not_hide_undeclared_ones() -> None:
     declared = stack.node_class(gpu_present=False, gpu_assumed=True, nfd_kernel="")
-    plan = run("driver", stack.fleet(declared, unseen("inference"), unseen(count=1)), pools=[TRAINING, bare(INFERENCE)])
+    plan = run(
+        "driver",
+        stack.fleet(declared, undiscovered("inference"), undiscovered(count=1)),
+        pools=[TRAINING, bare(INFERENCE)],
+    )
     assert [one.partition(":")[0] for one in plan["unknown"]] == ["pool default", "pool inference"]
 
 
@@ -66,16 +70,16 @@ def test_what_is_declared_does_not_hide_what_is_not() -> None:
     ("fleet", "settings"),
     [
         ([stack.node_class(nfd_kernel=KERNEL), labeled()], {}),
-        ([stack.node_class(), unseen()], {"pools": [TRAINING, {"name": "cpu", "selector": "!pool"}]}),
-        ([stack.node_class(), unseen()], {"provider": "host"}),
+        ([stack.node_class(), undiscovered()], {"pools": [TRAINING, {"name": "cpu", "selector": "!pool"}]}),
+        ([stack.node_class(), undiscovered()], {"provider": "host"}),
         (
-            [stack.node_class(), unseen("inference")],
+            [stack.node_class(), undiscovered("inference")],
             {"pools": [TRAINING, bare(INFERENCE, driver={"provider": "none"})]},
         ),
     ],
     ids=["NFD has seen them", "declared to have none", "the hosts bring drivers", "a pool without a driver"],
 )
-def test_nothing_is_unknown_where_no_driver_of_ours_can_come(
+def test_nothing_is_unknown_if_no_driver_can_be_deployed(
     fleet: list[dict[str, t.Any]], settings: dict[str, t.Any]
 ) -> None:
     assert run("driver", stack.fleet(*fleet), **settings)["unknown"] == []
@@ -98,12 +102,12 @@ def test_the_driver_of_a_declared_pool_without_nodes_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("pools", "classes", "unknown"),
     [
-        ([], [unseen()], ["which nodes have GPUs, until feature_discovery has run: no pool declares any"]),
-        ([TRAINING], [unseen()], []),
+        ([], [undiscovered()], ["which nodes have GPUs, until feature_discovery has run: no pool declares any"]),
+        ([TRAINING], [undiscovered()], []),
         ([], [stack.node_class()], []),
     ],
 )
-def test_feature_discovery_tells_that_nobody_declares_gpus(
+def test_feature_discovery_reports_that_no_pool_declares_gpus(
     pools: list[dict[str, t.Any]], classes: list[dict[str, t.Any]], unknown: list[str]
 ) -> None:
     assert run("feature_discovery", stack.fleet(*classes), pools=pools)["unknown"] == unknown
@@ -111,19 +115,17 @@ def test_feature_discovery_tells_that_nobody_declares_gpus(
 
 @pytest.mark.parametrize("runtime", ["containerd", "cri-o"])
 @pytest.mark.parametrize("gpu", [True, False])
-def test_the_toolkit_is_for_the_runtime_of_the_nodes_whether_they_turn_out_to_have_gpus_or_not(
-    runtime: str, gpu: bool
-) -> None:
-    before = run("driver", stack.fleet(unseen("inference", runtime)), pools=[bare(INFERENCE)])
+def test_the_toolkit_is_for_the_runtime_of_the_nodes_with_or_without_gpus(runtime: str, gpu: bool) -> None:
+    before = run("driver", stack.fleet(undiscovered("inference", runtime)), pools=[bare(INFERENCE)])
     after = run("driver", stack.fleet(labeled("inference", runtime, gpu=gpu)), pools=[bare(INFERENCE)])
     assert daemon_sets(before, TOOLKIT) == daemon_sets(after, TOOLKIT)
     assert toolkits(before) == {TOOLKIT: {"cri-o": "crio"}.get(runtime, runtime)}
     assert not [one for one in before["unknown"] if "toolkit" in one]
 
 
-def test_of_several_runtimes_nobody_knows_which_until_gpus_are_seen() -> None:
+def test_with_several_runtimes_the_toolkits_are_unknown_until_gpus_are_discovered() -> None:
     pools = [bare(TRAINING), bare(INFERENCE)]
-    before = run("driver", stack.fleet(unseen("training"), unseen("inference", "cri-o")), pools=pools)
+    before = run("driver", stack.fleet(undiscovered("training"), undiscovered("inference", "cri-o")), pools=pools)
     assert toolkits(before) == {}
     assert [one for one in before["unknown"] if "toolkit" in one] == [
         "container toolkits, until feature_discovery has labeled the nodes of inference, training: nodes with containerd and with cri-o may have GPUs, "
@@ -136,39 +138,41 @@ def test_of_several_runtimes_nobody_knows_which_until_gpus_are_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("coming", "marked"),
+    ("undiscovered_classes", "unknown"),
     [
-        ([unseen("cpu", "cri-o")], True),
-        ([unseen("inference")], False),
-        ([unseen("inference", "docker")], False),
+        ([undiscovered("cpu", "cri-o")], True),
+        ([undiscovered("inference")], False),
+        ([undiscovered("inference", "docker")], False),
     ],
 )
-def test_a_toolkit_may_be_joined_by_one_for_another_runtime(coming: list[dict[str, t.Any]], marked: bool) -> None:
-    plan = run("driver", stack.fleet(stack.node_class(), *coming), pools=[TRAINING, bare(INFERENCE)])
+def test_a_second_toolkit_for_another_runtime_is_unknown(
+    undiscovered_classes: list[dict[str, t.Any]], unknown: bool
+) -> None:
+    plan = run("driver", stack.fleet(stack.node_class(), *undiscovered_classes), pools=[TRAINING, bare(INFERENCE)])
     assert toolkits(plan) == {TOOLKIT: "containerd"}
-    assert any(one.startswith("container toolkits") for one in plan["unknown"]) is marked
+    assert any(one.startswith("container toolkits") for one in plan["unknown"]) is unknown
 
 
-def test_of_two_toolkits_each_may_get_more_pools() -> None:
+def test_with_two_toolkits_each_may_have_more_pools() -> None:
     both = [stack.node_class(), stack.node_class("inference", runtime="cri-o")]
-    assert not run("driver", stack.fleet(*both, unseen("training")), pools=[TRAINING, INFERENCE])["unknown"][1:]
-    plan = run("driver", stack.fleet(*both, unseen()), pools=[TRAINING, INFERENCE])
+    assert not run("driver", stack.fleet(*both, undiscovered("training")), pools=[TRAINING, INFERENCE])["unknown"][1:]
+    plan = run("driver", stack.fleet(*both, undiscovered()), pools=[TRAINING, INFERENCE])
     assert any(
         one.startswith("container toolkits, until feature_discovery has labeled the nodes of default")
         for one in plan["unknown"]
     )
 
 
-def test_the_toolkits_runtime_is_an_assumption_where_no_node_tells_one() -> None:
+def test_the_runtime_of_the_toolkit_is_assumed_if_no_node_reports_one() -> None:
     assumed = "container toolkit: for containerd, because no node with a supported runtime is known"
     assert run("driver", None, pools=[TRAINING], provider="host")["assumed"] == [assumed]
     assert run("driver", stack.fleet(), pools=[TRAINING])["assumed"] == [assumed]
 
 
 @pytest.mark.parametrize("provider", ["none", "existing", "host"])
-def test_a_pool_that_says_who_brings_its_driver_is_a_gpu_pool_before_a_gpu_is_seen(provider: str) -> None:
+def test_a_pool_with_a_declared_driver_provider_is_a_gpu_pool_before_discovery(provider: str) -> None:
     pools = [bare(INFERENCE, driver={"provider": provider})]
-    before = run("driver", stack.fleet(unseen("inference")), pools=pools)
+    before = run("driver", stack.fleet(undiscovered("inference")), pools=pools)
     after = run("driver", stack.fleet(labeled("inference", gpu=True)), pools=pools)
     assert (before["provider"], before["objects"]) == (after["provider"], after["objects"])
     assert before["pools"] == after["pools"] == {"inference": provider}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory plugin as `ansible-inventory` and `ansible-playbook` run it, against a server that answers with made-up nodes."""
+"""The inventory plugin, run by `ansible-inventory` and `ansible-playbook` on a server with simulated nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.programs import environment
 
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 TOKEN = "planted-token"
-TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch taken') }}"
+TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch executed') }}"
 H100 = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     "nvidia.com/gpu.count": "8",
@@ -33,22 +33,22 @@ TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}
 
 @pytest.fixture
 def elsewhere() -> c.Iterator[Fake]:
-    made = Fake()
-    made.answers = nodes(s.node("elsewhere"))
-    yield made
-    made.close()
+    fake = Fake()
+    fake.answers = nodes(s.node("elsewhere"))
+    yield fake
+    fake.close()
 
 
 @pytest.fixture
 def server() -> c.Iterator[Fake]:
-    made = Fake()
-    made.answers = nodes(
+    fake = Fake()
+    fake.answers = nodes(
         s.node("training-0", allocatable=8, labels={**H100, "pool": "training", "topology.kubernetes.io/zone": "a"}),
         s.node("training-1", allocatable=7, labels={**H100, "pool": "training"}),
         s.node("cpu-0", gpus=0, kernel="6.8.0-134-generic"),
     )
-    yield made
-    made.close()
+    yield fake
+    fake.close()
 
 
 def nodes(*items: s.Obj) -> list[Answer]:
@@ -60,7 +60,7 @@ def nodes(*items: s.Obj) -> list[Answer]:
 
 
 class Runs:
-    """Ansible's programs with the plugin's file as the inventory."""
+    """Runs programs of Ansible with a file of the plugin as the inventory."""
 
     def __init__(self, folder: pathlib.Path, server: Fake) -> None:
         self.folder, self.server = folder, server
@@ -90,7 +90,7 @@ class Runs:
     def list(self, *arguments: str, **more: t.Any) -> dict[str, t.Any]:
         done = self.program("inventory", "--list", *arguments, **more)
         assert done.returncode == 0 and not done.stderr, done.stderr
-        # How core writes a text that is no template: since 2.19 every one.
+        # ansible-core marks unsafe texts like this; since 2.19 all texts of the plugin.
         found = json.loads(done.stdout, object_hook=lambda value: value.get("__ansible_unsafe", value))
         return {
             "vars": found.pop("_meta")["hostvars"],
@@ -113,9 +113,9 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: pathlib.Path, server: Fake) -> Runs:
-    made = Runs(tmp_path, server)
-    made.configure()
-    return made
+    configured = Runs(tmp_path, server)
+    configured.configure()
+    return configured
 
 
 def test_groups_variables_and_constructed_options(runs: Runs) -> None:
@@ -145,18 +145,18 @@ def test_groups_variables_and_constructed_options(runs: Runs) -> None:
     assert runs.server.seen[0].headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-def test_what_a_node_says_is_no_template(runs: Runs) -> None:
+def test_values_of_a_node_are_not_templated(runs: Runs) -> None:
     marked = s.node("odd", kernel=TEMPLATE, os_image=TEMPLATE, labels={"a": TEMPLATE})
     marked["status"]["addresses"] = [{"type": "InternalIP", "address": TEMPLATE}]
     runs.server.answers = nodes(marked)
     runs.configure(labels=["*"], host_address="InternalIP", compose={"copied": "hwaccel_node.os_image"})
     tasks = [{"ansible.builtin.debug": {"msg": "{{ [hwaccel_node, copied, groups, ansible_host] | to_json }}"}}]
     output = runs.play([{"hosts": "pool_default", "gather_facts": False, "tasks": tasks}])
-    assert output.count("touch taken") > 3
-    assert not (runs.folder / "taken").exists()
+    assert output.count("touch executed") > 3
+    assert not (runs.folder / "executed").exists()
 
 
-def test_connections_by_the_environment_by_templates_and_by_aliases(runs: Runs) -> None:
+def test_connections_from_the_environment_templates_and_aliases(runs: Runs) -> None:
     environ = {"K8S_AUTH_HOST": runs.server.host, "K8S_AUTH_API_KEY": TOKEN}
     runs.configure(host="", api_key="")
     assert runs.list(environ=environ)["pool_cpu"] == ["cpu-0"]
@@ -169,10 +169,10 @@ def test_connections_by_the_environment_by_templates_and_by_aliases(runs: Runs) 
     found = runs.list(environ={"FLEET_TOKEN": "another"})
     assert found["cluster_frank_furt"] == ["xx-cpu-0", "xx-training-0", "xx-training-1"]
     assert found["vars"]["xx-cpu-0"]["hwaccel_cluster"] == "frank-furt"
-    assert [seen.headers["Authorization"] for seen in runs.server.seen] == [f"Bearer {TOKEN}", "Bearer another"]
+    assert [request.headers["Authorization"] for request in runs.server.seen] == [f"Bearer {TOKEN}", "Bearer another"]
 
 
-def test_the_cache_holds_until_what_is_asked_or_who_is_asked_changes(runs: Runs, elsewhere: Fake) -> None:
+def test_the_cache_holds_until_the_request_or_the_server_changes(runs: Runs, elsewhere: Fake) -> None:
     cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(runs.folder / "cache")}
     runs.configure(**cache)
     first = runs.list()
@@ -184,22 +184,22 @@ def test_the_cache_holds_until_what_is_asked_or_who_is_asked_changes(runs: Runs,
     runs.configure(**cache)
     runs.play([{"hosts": "new", "gather_facts": False}], "--flush-cache")
     assert list(runs.list()["vars"]) == ["new"]
-    assert [seen.query.get("labelSelector") for seen in runs.server.seen] == [None, "a=b", None]
+    assert [request.query.get("labelSelector") for request in runs.server.seen] == [None, "a=b", None]
     runs.configure(**cache, host=elsewhere.host)
     assert list(runs.list()["vars"]) == ["elsewhere"]
     assert TOKEN not in "".join(path.read_text(encoding="utf-8") for path in (runs.folder / "cache").iterdir())
 
 
-def test_a_server_that_refuses_is_told(runs: Runs) -> None:
+def test_an_error_of_the_server_is_reported(runs: Runs) -> None:
     runs.server.answers = [status(401, f"no such token: {TOKEN}", "Unauthorized")]
-    told = runs.fails("-vvv")
-    assert "listing nodes" in told and "check that the token" in told and runs.server.host in told
+    message = runs.fails("-vvv")
+    assert "listing nodes" in message and "check that the token" in message and runs.server.host in message
     runs.configure(pools=[TRAINING, {"name": "b", "selector": "pool in (training, b)"}])
     runs.server.answers = nodes(s.node("t", labels={"pool": "training"}))
     assert "pools training and b overlap" in runs.fails()
 
 
-def test_the_wrong_file_is_not_taken(runs: Runs) -> None:
+def test_a_file_with_another_name_is_not_accepted(runs: Runs) -> None:
     runs.name = "production.yml"
     runs.configure()
     assert "could not be verified by inventory plugin 'hwaccel.gpu.fleet'" in runs.fails()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a module run makes of options and outcomes; and what options and documentation say of each other."""
+"""Options and outcomes of a module run, and agreement of argument specs and documentation."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Result = dict[str, t.Any]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> t.Callable[..., Result]:
-    """Runs an operation with options, in this process; the result as JSON."""
+    """Runs an operation with options in this process, and returns its result."""
     logged: list[str] = []
     warned: list[str] = []
-    # Where a controller's code is loaded too, as other tests do, Ansible shows a module's warnings instead of returning them.
+    # If other tests have loaded code of the controller, Ansible shows warnings of a module instead of returning them.
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda self, warning, **_more: warned.append(warning))
     monkeypatch.setattr(basic.AnsibleModule, "log", lambda self, msg, log_args=None: logged.append(msg))
 
@@ -49,10 +49,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_an_empty_string_is_an_unset_option(run: t.Callable[..., Result]) -> None:
-    seen: dict[str, t.Any] = {}
+    received: dict[str, t.Any] = {}
 
     def operation(params: dict[str, t.Any], _context: Context) -> Outcome:
-        seen.update(params)
+        received.update(params)
         return Outcome()
 
     empty = dict.fromkeys(("validate_certs", "impersonate_groups", "kubeconfig", "proxy_headers", "size", "name"), "")
@@ -60,7 +60,7 @@ def test_an_empty_string_is_an_unset_option(run: t.Callable[..., Result]) -> Non
         empty, operation, {"size": {"type": "int", "default": 3}, "name": {"type": "str", "default": "default"}}
     )
     assert result["changed"] is False
-    assert {name: seen[name] for name in empty} == {**dict.fromkeys(empty), "size": 3, "name": "default"}
+    assert {name: received[name] for name in empty} == {**dict.fromkeys(empty), "size": 3, "name": "default"}
 
 
 def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> None:
@@ -76,7 +76,7 @@ def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> No
     assert result["warned"] == ["careful"]
 
 
-def test_results_hold_nothing_that_a_terminal_obeys(run: t.Callable[..., Result]) -> None:
+def test_results_contain_no_terminal_control_sequences(run: t.Callable[..., Result]) -> None:
     bad, good = "a\x1b[2J\x9b1mb\u202e\r\x07c", "ab\nc"
 
     def operation(_params: Result, context: Context) -> Outcome:
@@ -97,15 +97,15 @@ def test_results_hold_nothing_that_a_terminal_obeys(run: t.Callable[..., Result]
     assert (result["log"], result["nodes"], result["progress"]) == (good, [{good: {"reason": good}}], [good])
     assert (result["diff"], result["warned"]) == ([{"before": good, "after": good}], [good, good])
     assert (result["msg"], result["faults"][0]["what"]) == (f"{good} ({good})", good)
-    # What the next slice resumes from is nothing that people see.
+    # The state for the next slice is not shown, so it stays as it is.
     assert run({}, lambda params, context: Outcome(pending={"as": bad}))["pending"] == {"as": bad}
 
 
-def test_a_diff_that_nobody_asked_for_is_not_returned(run: t.Callable[..., Result]) -> None:
+def test_a_diff_that_was_not_requested_is_not_returned(run: t.Callable[..., Result]) -> None:
     assert "diff" not in run({}, lambda params, context: Outcome(diff=[{"before": "a", "after": "b"}]))
 
 
-def test_a_failure_keeps_what_was_done(run: t.Callable[..., Result]) -> None:
+def test_a_failure_keeps_the_completed_changes(run: t.Callable[..., Result]) -> None:
     failure = HwaccelError("what", "where", "why", "next")
     result = run({}, lambda params, context: Outcome(True, {"done": 3}, failure=failure, pending={"a": 1}))
     assert (result["failed"], result["changed"], result["done"]) == (True, True, 3)
@@ -117,7 +117,9 @@ def test_a_failure_keeps_what_was_done(run: t.Callable[..., Result]) -> None:
 
 
 @pytest.mark.parametrize("verbosity", [0, 1, 3])
-def test_a_bug_names_its_place_and_shows_its_way_only_when_asked(run: t.Callable[..., Result], verbosity: int) -> None:
+def test_a_bug_names_its_location_and_has_a_traceback_only_with_verbosity(
+    run: t.Callable[..., Result], verbosity: int
+) -> None:
     def operation(_params: dict[str, t.Any], _context: Context) -> Outcome:
         raise ZeroDivisionError("two\nlines")
 
@@ -127,7 +129,7 @@ def test_a_bug_names_its_place_and_shows_its_way_only_when_asked(run: t.Callable
     assert "exception" not in result
 
 
-def test_a_result_that_json_cannot_hold_is_a_bug_and_no_traceback(run: t.Callable[..., Result]) -> None:
+def test_a_result_that_is_not_serializable_is_reported_as_a_bug(run: t.Callable[..., Result]) -> None:
     assert "this is a bug" in run({}, lambda params, context: Outcome(values={("a", "b"): 1}))["msg"]
 
 
@@ -141,18 +143,18 @@ def test_slices_have_a_deadline_and_resume(run: t.Callable[..., Result]) -> None
 
 
 @pytest.mark.parametrize(("resume", "met"), [({}, False), ({"step": 1}, True)])
-def test_a_slice_that_resumes_has_met_the_server(
+def test_a_resumed_slice_has_reached_the_server_before(
     run: t.Callable[..., Result], monkeypatch: pytest.MonkeyPatch, resume: Result, met: bool
 ) -> None:
-    made: list[Result] = []
-    monkeypatch.setattr(api_client, "connect", lambda params, **options: made.append(options))
+    created: list[Result] = []
+    monkeypatch.setattr(api_client, "connect", lambda params, **options: created.append(options))
 
     def operation(_params: Result, context: Context) -> Outcome:
         context.client()
         return Outcome()
 
     run({"wait_slice": 5, "wait_resume": resume}, operation, waits=True)
-    assert [options["met"] for options in made] == [met]
+    assert [options["met"] for options in created] == [met]
 
 
 def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[..., Result]) -> None:
@@ -170,14 +172,14 @@ def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[.
         {"definition": {"type": "raw"}, "texts": {"type": "raw"}},
     )
     assert "planted" not in json.dumps(result)
-    # Newer cores leave it out unless they are asked for it.
+    # Newer releases of ansible-core omit it by default.
     assert (
         result.get("invocation", {}).get("module_args", {}).get("definition", "(2 entries, not shown)")
         == "(2 entries, not shown)"
     )
 
 
-def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_made(run: t.Callable[..., Result]) -> None:
+def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_created(run: t.Callable[..., Result]) -> None:
     kubeconfig = {
         "current-context": "x",
         "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -192,7 +194,7 @@ def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_made(run: t.Calla
     assert "planted-token" not in json.dumps(run({"kubeconfig": kubeconfig}, operation))
 
 
-def test_what_is_shown_of_parameters() -> None:
+def test_parameters_are_shown_without_content() -> None:
     shown = shown_parameters(
         {
             "kubeconfig": "/path",
@@ -220,7 +222,7 @@ def test_what_is_shown_of_parameters() -> None:
     ("fragment", "shared"),
     [("cluster", spec.CLUSTER_SPEC), ("waiting", spec.WAITING_SPEC), ("sources", spec.SOURCES_SPEC)],
 )
-def test_fragments_say_what_the_specs_say(fragment: str, shared: dict[str, t.Any]) -> None:
+def test_documentation_fragments_match_the_specs(fragment: str, shared: dict[str, t.Any]) -> None:
     module = importlib.import_module(f"ansible_collections.hwaccel.gpu.plugins.doc_fragments.{fragment}")
     documented = yaml.safe_load(module.ModuleDocFragment.DOCUMENTATION)["options"]
     assert {name: _facts(option, "suboptions") for name, option in documented.items()} == {
@@ -240,6 +242,6 @@ def _facts(option: dict[str, t.Any], inner: str) -> tuple[t.Any, ...]:
     )
 
 
-def test_the_user_agent_tells_the_collections_version() -> None:
+def test_the_user_agent_contains_the_version_of_the_collection() -> None:
     assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
     assert f"hwaccel.gpu/{VERSION}" == USER_AGENT

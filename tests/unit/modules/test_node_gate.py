@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module's documentation, argument spec, returned values and settings say the same."""
+"""The module's documentation, argument spec, returned values and settings agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 DEFAULTS: dict[str, t.Any] = {name: spec.get("default") for name, spec in module.ARGUMENT_SPEC.items()}
 
 
-def test_documented_options_are_the_spec() -> None:
+def test_documented_options_match_the_spec() -> None:
     documented = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert set(documented) == set(module.ARGUMENT_SPEC)
     for name, spec in module.ARGUMENT_SPEC.items():
@@ -28,7 +28,7 @@ def test_documented_options_are_the_spec() -> None:
             assert documented[name].get(key) == spec.get(key), (name, key)
 
 
-def test_returned_values_are_documented_and_the_other_way_round() -> None:
+def test_returned_and_documented_values_are_the_same() -> None:
     documented = yaml.safe_load(module.RETURN)
     cluster = NodeCluster([s.node("n", allocatable=7, gpus=8)], [s.driver("n", s.crash_loop("d", 9))])
     values = run(Settings("driver"), cluster, check_mode=True).values
@@ -56,7 +56,7 @@ def test_settings_of_parameters() -> None:
     assert settings.plugin_configs["default"].sharing[0].replicas == 2
 
 
-def test_faulty_pools_are_told_before_anything_is_read() -> None:
+def test_invalid_pools_are_reported_before_anything_is_read() -> None:
     with pytest.raises(ManyFaults):
         module.settings_of(DEFAULTS | {"gate": "driver", "pools": [{"name": "a"}]})
 
