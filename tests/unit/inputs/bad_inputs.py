@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inputs of a cluster as a table: those that cannot be used, each with what must be told of it, and those that must stay right."""
+"""Invalid inputs of a cluster as a table, each with parts of the expected message."""
 
 from __future__ import annotations
 
 import typing as t
 
-#: What no message may show: Python's types and errors, names of filters, arguments of tasks, the values of secrets.
+#: Forbidden in messages: types and errors of Python, names of filters, arguments of tasks, and values of secrets.
 FORBIDDEN = (
     r"<class|NoneType|\bdict object\b|\blist object\b|\bstr object\b|AnsibleU|AnsibleLazy|_Ansible|Traceback|TypeError|KeyError|ValueError|AttributeError|"
     r"\b(dict|str|int|float|bool|tuple)\b|object has no|hwaccel\.gpu\.stage_objects|declared_pools|as_list|argument of type|module_args|Undefined|"
@@ -39,9 +39,9 @@ def sharing(**entry: t.Any) -> dict[str, t.Any]:
     }
 
 
-#: Variables, and the parts of what is told: what, where, and what helps.
+#: Variables, and parts of the expected message: problem, location and remedy.
 BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
-    # How the cluster is reached.
+    # Connection to the cluster.
     ({"hwaccel_connection": "planted-token"}, ("a connection is not a string", "hwaccel_connection")),
     ({"hwaccel_connection": ["planted-token"]}, ("a connection is not a list", "hwaccel_connection")),
     (connection(kubconfig="x"), ("unknown: kubconfig", "did you mean kubeconfig?")),
@@ -73,7 +73,7 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
         {"hwaccel_connection": {"kubeconfig": {"users": []}}},
         ("has no list of clusters", "hwaccel_connection.kubeconfig"),
     ),
-    # Limits and times.
+    # Limits and timeouts.
     ({"hwaccel_max_failed": "many"}, ("'many' is neither a number of nodes nor a percentage", "hwaccel_max_failed")),
     ({"hwaccel_max_failed": -1}, ("-1 is neither", "hwaccel_max_failed")),
     ({"hwaccel_max_failed": "-10%"}, ("'-10%' is neither", "hwaccel_max_failed")),
@@ -98,7 +98,7 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
         ("'some' is not a whole number", "gpu_validation_all_gpus_parallel"),
     ),
     ({"gpu_validation_bandwidth_parallel": 2.5}, ("2.5 is not a whole number", "gpu_validation_bandwidth_parallel")),
-    # Names and places.
+    # Names and paths.
     (
         {"hwaccel_image_registry": "https://mirror.example.com"},
         ("image references have no scheme", "set mirror.example.com alone"),
@@ -135,7 +135,7 @@ BAD: list[tuple[dict[str, t.Any], tuple[str, ...]]] = [
     ({"driver_repository": "nvcr.io/nvidia/driver:595"}, ("neither scheme nor tag", "driver_repository")),
     ({"driver_build_images": ["nvcr.io/x:595"]}, ("is not an image tag", "driver_build_images[0]")),
     ({"monitoring_runbook_url": "docs/alerts.md"}, ("is not the address of a page", "monitoring_runbook_url")),
-    # What the cluster is.
+    # Platform and stages.
     ({"hwaccel_distribution": "openshfit"}, ("'openshfit' is unknown", "did you mean openshift?")),
     ({"hwaccel_kubernetes_version": 1.3}, ("1.3 cannot be read", "without quotes YAML reads 1.30 as the number 1.3")),
     ({"hwaccel_kubernetes_version": "latest"}, ("'latest' cannot be read", "hwaccel_kubernetes_version")),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inputs of a cluster that must stay right."""
+"""Valid inputs of a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import connection, operation, patch, pool, sharing
 
-#: What must stay right: answers of surveys, what is empty, and what looks odd and is not.
+#: Valid inputs: answers of surveys, empty values, and unusual ones.
 GOOD: list[dict[str, t.Any]] = [
     {},
     {"hwaccel_max_failed": "10%"},

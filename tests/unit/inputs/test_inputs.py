@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values of public variables that cannot be used are told before anybody is asked, and those that can be are not refused."""
+"""Invalid values of public variables are reported before the first request, and valid ones are accepted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FO
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.good_inputs import GOOD
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-#: What a role is handed by a playbook, and what users do not set.
+#: Variables that playbooks pass to roles, and that users do not set.
 NOT_SET = {f"{role}_fleet" for role in table.ROLES}
 
 
@@ -35,7 +35,7 @@ def test_the_table_is_long_enough() -> None:
 @pytest.mark.parametrize(
     ("given", "parts"), BAD, ids=[f"{number}-{next(iter(given))}" for number, (given, _parts) in enumerate(BAD)]
 )
-def test_a_bad_input_is_told_once_with_its_place_and_a_next_step(
+def test_an_invalid_input_is_reported_once_with_location_and_next_step(
     given: dict[str, t.Any], parts: tuple[str, ...]
 ) -> None:
     found = texts(given)
@@ -47,12 +47,12 @@ def test_a_bad_input_is_told_once_with_its_place_and_a_next_step(
 
 
 @pytest.mark.parametrize("given", GOOD, ids=str)
-def test_what_can_be_used_is_not_refused(given: dict[str, t.Any]) -> None:
+def test_valid_inputs_are_accepted(given: dict[str, t.Any]) -> None:
     assert texts(given) == []
 
 
-def test_everything_is_told_at_once() -> None:
-    """Of each variable the first bad value, all in one inventory: as many as there are, in the order of the table."""
+def test_all_problems_are_reported_at_once() -> None:
+    """The first invalid value of each variable, all in one inventory."""
     given: dict[str, t.Any] = {}
     for one, _parts in BAD:
         if len(one) == 1:
@@ -62,7 +62,7 @@ def test_everything_is_told_at_once() -> None:
     assert len(given) > 60
 
 
-def test_odd_values_of_every_variable_are_told_and_never_raise() -> None:
+def test_unusual_values_of_every_variable_never_raise() -> None:
     odd: tuple[t.Any, ...] = (
         None,
         "",
@@ -93,7 +93,7 @@ def test_odd_values_of_every_variable_are_told_and_never_raise() -> None:
 
 
 def test_no_public_variable_is_missing() -> None:
-    """The argument specs of all roles on clusters, and the variables of the playbooks that roles on clusters read."""
+    """The table has the argument specs of all roles on clusters, and the variables of playbooks that these roles read."""
     for role, known in table.ROLES.items():
         spec = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
             "argument_specs"
@@ -101,13 +101,13 @@ def test_no_public_variable_is_missing() -> None:
         assert set(spec["main"]["options"]) - NOT_SET == set(known)
     page = (TOP / "docs" / "variables.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(hwaccel_\w+)`", page, re.MULTILINE)
-    # The first ones of the table, up to those of hosts that are machines.
+    # Variables of clusters come first on the page, before those of machines.
     assert [name for name in documented if name in table.SHARED] == list(table.SHARED)
     assert set(documented[: documented.index("hwaccel_cluster")]) == set(table.SHARED)
 
 
-def test_what_is_needed_is_what_has_a_default() -> None:
-    """An empty value is refused only where the role's own default would be lost."""
+def test_required_variables_have_a_default() -> None:
+    """An empty value is only invalid where it would replace the default of the role."""
     for role, known in table.ROLES.items():
         options = yaml.safe_load((TOP / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
             "argument_specs"
@@ -135,7 +135,7 @@ def test_options_of_a_connection_are_those_of_the_modules() -> None:
     assert not connection.check({"proxy_headers": dict.fromkeys(PROXY_HEADERS_SPEC, "x")}, "hwaccel_connection")
 
 
-def test_defaults_of_the_roles_are_right() -> None:
+def test_defaults_of_the_roles_are_valid() -> None:
     given: dict[str, t.Any] = {}
     for role in table.ROLES:
         defaults = yaml.safe_load((TOP / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
@@ -143,7 +143,7 @@ def test_defaults_of_the_roles_are_right() -> None:
     assert texts(given) == []
 
 
-def test_stages_that_need_a_variable_are_named() -> None:
+def test_faults_name_the_stages_that_need_the_variable() -> None:
     wrong = {"hwaccel_max_failed": "x", "driver_version": "latest", "hwaccel_namespace": "A", "driver_max_prune": "x"}
     found = {one.variable: one.stages for one in judge.judge(wrong)}
     assert found == {
@@ -154,7 +154,7 @@ def test_stages_that_need_a_variable_are_named() -> None:
     }
 
 
-def test_only_what_is_asked_for_is_judged() -> None:
+def test_only_requested_stages_are_checked() -> None:
     assert texts({"driver_version": "latest"}) and not judge.judge({"driver_version": "latest"}, ["monitoring"])
     assert judge.taken("driver") == ["driver"] and judge.taken(["monitoring", "driver"]) == ["driver", "monitoring"]
     assert (
@@ -167,7 +167,7 @@ def test_only_what_is_asked_for_is_judged() -> None:
     )
 
 
-def test_a_role_that_takes_the_value_for_all_says_nothing_more() -> None:
+def test_a_value_shared_by_roles_is_reported_once() -> None:
     assert len(texts({"hwaccel_max_failed": "x", "driver_max_failed": "x", "monitoring_max_failed": "y"})) == 2
     assert len(texts({"hwaccel_pools": '[{"name": "a"}]', "driver_pools": [{"name": "a"}]})) == 1
 
@@ -176,7 +176,7 @@ POOLS = [{"name": "a", "selector": "pool=a"}, {"name": "b", "selector": "pool=b"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({}, ["the selector 'pool=b' matches no node (hwaccel_pools[1].selector, pool b)"]),
         ({"may_be_empty": True}, []),
@@ -186,14 +186,14 @@ POOLS = [{"name": "a", "selector": "pool=a"}, {"name": "b", "selector": "pool=b"
         ({"machines": []}, ["matches no node"]),
     ],
 )
-def test_a_selector_that_matches_nothing(change: dict[str, t.Any], told: list[str]) -> None:
-    """But where the pool says that its nodes come and go, names some that join later, or goes by labels that this run brings."""
+def test_a_selector_that_matches_no_node_is_reported(change: dict[str, t.Any], expected: list[str]) -> None:
+    """This is allowed if the pool may be empty, names nodes that join later, or uses labels that this run creates."""
     fleet = {"pools": [{"name": "a", "nodes": 2}, {"name": "b", "nodes": 0}]}
     found = [str(one.fault) for one in on_cluster.judge({"hwaccel_pools": [POOLS[0], {**POOLS[1], **change}]}, fleet)]
-    assert len(found) == len(told) and all(part in text for part, text in zip(told, found, strict=True))
+    assert len(found) == len(expected) and all(part in text for part, text in zip(expected, found, strict=True))
 
 
-def test_excluded_nodes_that_there_are_not() -> None:
+def test_unknown_excluded_nodes_are_reported() -> None:
     fleet = {"unknown_nodes": [{"name": "gpu-11", "near": "gpu-1"}, {"name": "x", "near": ""}]}
     first, second = (str(one.fault) for one in on_cluster.judge({"hwaccel_pools": ""}, fleet))
     assert (
@@ -203,7 +203,7 @@ def test_excluded_nodes_that_there_are_not() -> None:
     assert second.startswith("the cluster has no node x (hwaccel_excluded_nodes). Next: ")
 
 
-def test_values_are_shown_as_yaml_writes_them() -> None:
+def test_values_are_shown_like_in_yaml() -> None:
     assert [values.shown(one) for one in (None, True, 1, "a", {}, [], "x" * 100)] == [
         "null",
         "true",

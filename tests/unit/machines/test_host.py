@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""look.py and its reader: what the script prints here is understood, and so is what it printed on machines of other kinds."""
+"""look.py and its reader: the reader understands the output of the script on this machine, and of programs on other machines."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def program(folder: pathlib.Path, name: str, text: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_it_is_understood_by_the_oldest_python_of_a_machine() -> None:
+def test_the_script_runs_on_the_oldest_python_of_a_machine() -> None:
     """JetPack 4 has 3.6."""
     tree = ast.parse(LOOK.read_text(encoding="utf-8"), feature_version=(3, 6))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
@@ -68,14 +68,14 @@ def test_it_is_understood_by_the_oldest_python_of_a_machine() -> None:
     ],
     ids=["dns_pxe", "load_balancer", "node_runtime"],
 )
-def test_every_role_is_answered_in_full(request_of: t.Callable[[], Request]) -> None:
-    asked = request_of()
-    assert "{{" not in asked.as_text() and "{%" not in asked.as_text(), "Ansible would take it for a template"
-    seen = host.read(printed(asked))
-    assert seen.facts.keys() == {*asked.facts, "os_release", "kernel", "selinux"}
-    assert seen.fact("kernel") == platform.release()
-    assert seen.os_release["ID"]
-    assert abs(seen.now - time.time()) < 60
+def test_requests_of_every_role_are_answered_completely(request_of: t.Callable[[], Request]) -> None:
+    request = request_of()
+    assert "{{" not in request.as_text() and "{%" not in request.as_text(), "Ansible would evaluate it as a template"
+    observed = host.read(printed(request))
+    assert observed.facts.keys() == {*request.facts, "os_release", "kernel", "selinux"}
+    assert observed.fact("kernel") == platform.release()
+    assert observed.os_release["ID"]
+    assert abs(observed.now - time.time()) < 60
 
 
 def test_files_are_read_with_mode_and_owner_byte_for_byte(tmp_path: pathlib.Path) -> None:
@@ -84,24 +84,28 @@ def test_files_are_read_with_mode_and_owner_byte_for_byte(tmp_path: pathlib.Path
     file.chmod(0o640)
     observed = look(files=(str(file), str(tmp_path / "nor this")))
     assert list(observed.files) == [str(file)]
-    seen = observed.files[str(file)]
-    assert seen.text.encode("utf-8", "surrogateescape") == file.read_bytes()
+    observed_file = observed.files[str(file)]
+    assert observed_file.text.encode("utf-8", "surrogateescape") == file.read_bytes()
     status = file.stat()
-    assert (seen.mode, seen.uid, seen.gid) == (f"{stat.S_IMODE(status.st_mode):04o}", status.st_uid, status.st_gid)
-    assert seen.changed_at == pytest.approx(status.st_ctime, abs=1e-5)
+    assert (observed_file.mode, observed_file.uid, observed_file.gid) == (
+        f"{stat.S_IMODE(status.st_mode):04o}",
+        status.st_uid,
+        status.st_gid,
+    )
+    assert observed_file.changed_at == pytest.approx(status.st_ctime, abs=1e-5)
     assert observed.folders == (str(tmp_path),)
 
 
-def test_a_link_is_read_as_the_file_that_it_leads_to(tmp_path: pathlib.Path) -> None:
+def test_a_symbolic_link_is_read_as_its_target(tmp_path: pathlib.Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("x", encoding="utf-8")
     file.chmod(0o600)
     link.symlink_to(file)
-    seen = look(patterns=(f"{tmp_path}/l*",)).files[str(link)]
-    assert (seen.text, seen.mode) == ("x", "0600")
+    observed = look(patterns=(f"{tmp_path}/l*",)).files[str(link)]
+    assert (observed.text, observed.mode) == ("x", "0600")
 
 
-def test_what_the_main_file_imports_is_read_in_its_order(tmp_path: pathlib.Path) -> None:
+def test_imports_of_the_main_file_are_read_in_their_order(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
     main.write_text(
         'version = 2\nimports = [ # "no.toml"\n  "z.toml", "sub/*.toml",\n]\n[x]\nimports = ["not/*.toml"]\n',
@@ -110,74 +114,74 @@ def test_what_the_main_file_imports_is_read_in_its_order(tmp_path: pathlib.Path)
     (tmp_path / "sub").mkdir()
     for name in ("z.toml", "sub/b.toml", "sub/a.toml"):
         (tmp_path / name).write_text(name, encoding="utf-8")
-    seen = look(imports=(str(main),))
-    assert seen.imports == tuple(str(tmp_path / name) for name in ("z.toml", "sub/a.toml", "sub/b.toml"))
-    assert [seen.text(path) for path in seen.imports] == ["z.toml", "sub/a.toml", "sub/b.toml"]
+    observed = look(imports=(str(main),))
+    assert observed.imports == tuple(str(tmp_path / name) for name in ("z.toml", "sub/a.toml", "sub/b.toml"))
+    assert [observed.text(path) for path in observed.imports] == ["z.toml", "sub/a.toml", "sub/b.toml"]
 
 
-def test_a_list_of_imports_on_one_line_ends_there(tmp_path: pathlib.Path) -> None:
+def test_a_list_of_imports_can_be_on_one_line(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
     main.write_text('imports = ["a.toml"]\n[plugins."b"]\nc = ["d.toml"]\n', encoding="utf-8")
     assert look(imports=(str(main),)).imports == (str(tmp_path / "a.toml"),)
 
 
-def test_programs_are_asked_with_status_output_and_errors_apart(tmp_path: pathlib.Path) -> None:
+def test_exit_status_output_and_errors_of_commands_are_separate(tmp_path: pathlib.Path) -> None:
     main = tmp_path / "config.toml"
     main.write_text("", encoding="utf-8")
     version = '[ "$1" = --version ] && echo containerd x 1.6.20~ds1 && exit'
     program(tmp_path / "bin", "containerd", f'{version}; echo "out $*"; echo bad >&2; exit 3')
     program(tmp_path / "bin", "systemctl", "echo inactive")
-    asked = (
+    requests = (
         CommandRequest("containerd", ("containerd", "--version")),
         CommandRequest("dump", ("containerd", "dump"), file=str(main)),
         CommandRequest("default", ("containerd", "default"), no_file=str(main)),
-        CommandRequest("crio", ("crio-that-nobody-has", "--version")),
+        CommandRequest("crio", ("crio-not-installed", "--version")),
         CommandRequest("live", ("containerd", "info"), active="docker"),
     )
-    seen = look(tmp_path / "bin", commands=asked)
-    assert seen.version("containerd") == (1, 6, 20)
-    assert seen.commands.keys() == {"containerd", "dump"}
-    assert seen.commands["dump"] == host.Command(3, "out dump\n", "bad\n")
-    assert seen.version("crio") == ()
+    observed = look(tmp_path / "bin", commands=requests)
+    assert observed.version("containerd") == (1, 6, 20)
+    assert observed.commands.keys() == {"containerd", "dump"}
+    assert observed.commands["dump"] == host.Command(3, "out dump\n", "bad\n")
+    assert observed.version("crio") == ()
 
 
-def test_services_tell_since_when_they_run_and_have_read_their_files(tmp_path: pathlib.Path) -> None:
+def test_units_have_the_times_of_their_start_and_last_reload(tmp_path: pathlib.Path) -> None:
     runs = "LoadState=loaded ActiveState=reloading UnitFileState=enabled ExecMainStartTimestampMonotonic=5000000"
     stopped = "LoadState=loaded ActiveState=failed UnitFileState=disabled ExecMainStartTimestampMonotonic=4000000"
     lines = f"printf '%s\\n' {runs} StateChangeTimestampMonotonic=7000000 LimitNOFILE=524288; echo; printf '%s\\n' {stopped}"
     program(tmp_path / "bin", "systemctl", f"{lines}; echo; echo LoadState=not-found")
-    seen = look(tmp_path / "bin", units=("haproxy", "keepalived", "other"))
-    unit = seen.unit("haproxy")
+    observed = look(tmp_path / "bin", units=("haproxy", "keepalived", "other"))
+    unit = observed.unit("haproxy")
     assert (unit.loaded, unit.active, unit.enabled, unit.limit) == (True, True, True, 524288)
-    assert unit.started_at == pytest.approx(seen.booted_at + 5)
-    assert unit.changed_at == pytest.approx(seen.booted_at + 7)
-    assert seen.unit("keepalived") == host.Unit(loaded=True)
-    assert seen.unit("other") == seen.unit("unheard-of") == host.Unit()
+    assert unit.started_at == pytest.approx(observed.booted_at + 5)
+    assert unit.changed_at == pytest.approx(observed.booted_at + 7)
+    assert observed.unit("keepalived") == host.Unit(loaded=True)
+    assert observed.unit("other") == observed.unit("unheard-of") == host.Unit()
 
 
-def test_facts_are_texts_by_their_names(tmp_path: pathlib.Path) -> None:
+def test_facts_are_read_by_their_names(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "file"
     file.write_text("one two\nthree\none\n", encoding="ascii")
     program(tmp_path / "bin", "hwaccel-program", "echo out; echo error >&2")
-    asked = {
+    requested = {
         "lines": ("lines", str(file), "^one"),
         "count": ("count", str(file), "one"),
         "count_of_none": ("count", f"{file}x", "one"),
         "exists": ("exists", str(file), f"{file}x"),
         "writable": ("writable", str(tmp_path), "/nowhere"),
         "paths": ("paths", f"{tmp_path}/f*"),
-        "program": ("program", "nobody-has-this", "hwaccel-program"),
-        "no_program": ("program", "nobody-has-this"),
-        "programs": ("programs", "nobody-has-this", "hwaccel-program"),
+        "program": ("program", "not-installed", "hwaccel-program"),
+        "no_program": ("program", "not-installed"),
+        "programs": ("programs", "not-installed", "hwaccel-program"),
         "output": ("output", "hwaccel-program"),
-        "libraries": ("libraries", "json", "nobody_has_this"),
+        "libraries": ("libraries", "json", "not_installed"),
         "free": ("free", str(tmp_path / "not" / "yet")),
         "changed_at": ("changed_at", "hwaccel-program"),
         "never_changed": ("changed_at", f"{file}x"),
         "pci": ("pci", "0xffff", "."),
-        "modules": ("modules", "nobody-has-this"),
+        "modules": ("modules", "not-installed"),
     }
-    facts = {name: text for name, text in look(tmp_path / "bin", facts=asked).facts.items() if name in asked}
+    facts = {name: text for name, text in look(tmp_path / "bin", facts=requested).facts.items() if name in requested}
     assert int(facts.pop("free")) > 0
     changed = (tmp_path / "bin" / "hwaccel-program").stat().st_ctime
     assert float(facts.pop("changed_at")) == pytest.approx(changed, abs=1e-5)
@@ -206,10 +210,10 @@ def test_facts_are_texts_by_their_names(tmp_path: pathlib.Path) -> None:
         ("rpm", "printf 'one 1.2-3\\npackage two is not installed\\n'"),
     ],
 )
-def test_packages_that_are_installed(name: str, text: str, tmp_path: pathlib.Path) -> None:
+def test_installed_packages_and_versions_are_read(name: str, text: str, tmp_path: pathlib.Path) -> None:
     program(tmp_path / "bin", name, text)
-    asked = {"installed": ("installed", "one", "two"), "version": ("version", "one")}
-    argv = [sys.executable, str(LOOK), Request(facts=asked).as_text()]
+    requested = {"installed": ("installed", "one", "two"), "version": ("version", "one")}
+    argv = [sys.executable, str(LOOK), Request(facts=requested).as_text()]
     script = LOOK.read_text(encoding="utf-8").replace(
         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ""
     )
@@ -217,16 +221,18 @@ def test_packages_that_are_installed(name: str, text: str, tmp_path: pathlib.Pat
     done = subprocess.run(
         argv, env={"PATH": str(tmp_path / "bin")}, capture_output=True, text=True, timeout=60, check=True
     )
-    seen = host.read(done.stdout)
-    assert (seen.fact("installed"), seen.fact("version")) == ("one", "1.2-3")
+    observed = host.read(done.stdout)
+    assert (observed.fact("installed"), observed.fact("version")) == ("one", "1.2-3")
 
 
 PACKAGED = "server { listen 80 default_server; }\n"
 
 
-@pytest.mark.parametrize(("text", "told"), [(PACKAGED, []), (f"{PACKAGED}# ours\n", ["default"]), ("# nothing\n", [])])
-def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(
-    text: str, told: list[str], tmp_path: pathlib.Path
+@pytest.mark.parametrize(
+    ("text", "modified"), [(PACKAGED, []), (f"{PACKAGED}# ours\n", ["default"]), ("# nothing\n", [])]
+)
+def test_an_unmodified_site_of_a_package_is_not_an_existing_configuration(
+    text: str, modified: list[str], tmp_path: pathlib.Path
 ) -> None:
     available, enabled = (tmp_path / name for name in ("sites-available", "sites-enabled"))
     for folder in (available, enabled):
@@ -235,18 +241,18 @@ def test_a_site_that_is_as_its_package_has_brought_it_serves_nobody_else(
     (enabled / "default").symlink_to("../sites-available/default")
     checksum = hashlib.md5(PACKAGED.encode(), usedforsecurity=False).hexdigest()
     program(tmp_path / "bin", "dpkg-query", f"echo ' {available}/default {checksum}'")
-    seen = look(tmp_path / "bin", facts={"foreign": ("own", "nginx-common", "[.]dpkg-", f"{enabled}/*")})
-    assert seen.fact("foreign").split() == [f"{enabled}/{name}" for name in told]
+    observed = look(tmp_path / "bin", facts={"foreign": ("own", "nginx-common", "[.]dpkg-", f"{enabled}/*")})
+    assert observed.fact("foreign").split() == [f"{enabled}/{name}" for name in modified]
 
 
-def test_checksums_of_what_is_below_folders_but_of_what_is_excluded(tmp_path: pathlib.Path) -> None:
+def test_checksums_of_folders_without_excluded_paths(tmp_path: pathlib.Path) -> None:
     for name in ("a/one", "a/images/two", "a/b/three", "four"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name, encoding="ascii")
-    asked = (f"{tmp_path}/a", f"{tmp_path}/four", f"{tmp_path}/five")
-    seen = look(checksums=asked, excluded=(f"{tmp_path}/a/images",))
-    assert seen.checksums == {f"{tmp_path}/{name}": host.digest(name) for name in ("a/one", "a/b/three", "four")}
+    paths = (f"{tmp_path}/a", f"{tmp_path}/four", f"{tmp_path}/five")
+    observed = look(checksums=paths, excluded=(f"{tmp_path}/a/images",))
+    assert observed.checksums == {f"{tmp_path}/{name}": host.digest(name) for name in ("a/one", "a/b/three", "four")}
 
 
 LISTENING = """
@@ -257,17 +263,17 @@ tcp LISTEN 0 128 *:22 *:* users:(("sshd",pid=44,fd=3))
 """
 
 
-def test_who_listens_where_and_whose_it_is(tmp_path: pathlib.Path) -> None:
+def test_listeners_have_address_program_and_unit(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "bin"
     program(folder, "ss", f"cat <<'END'\n{LISTENING.strip()}\nEND")
     program(folder, "ps", "printf '   41 systemd-resolved.service\\n   42 app.service\\n   44 -\\n'")
     program(folder, "ip", "echo '2: eth0    inet 10.77.0.2/24 brd 10.77.0.255 scope global eth0'")
     program(folder, "systemctl", '[ "$2" = nftables ] && echo active || echo inactive')
     program(folder, "ufw", "echo Status: active")
-    seen = look(folder, network=True)
-    assert seen.addresses == {"10.77.0.2": "eth0"}
-    assert seen.firewalls == ("nftables", "ufw")
-    assert seen.listeners == (
+    observed = look(folder, network=True)
+    assert observed.addresses == {"10.77.0.2": "eth0"}
+    assert observed.firewalls == ("nftables", "ufw")
+    assert observed.listeners == (
         host.Listener("udp", "127.0.0.53", 53, "systemd-resolve", "lo", "systemd-resolved.service"),
         host.Listener("udp", "0.0.0.0", 67, "", "virbr0", ""),
         host.Listener("tcp", "::", 8080, "java", "", "app.service"),
@@ -276,7 +282,7 @@ def test_who_listens_where_and_whose_it_is(tmp_path: pathlib.Path) -> None:
     assert look(folder).listeners == ()
 
 
-def test_services_are_asked_on_their_sockets_and_processes_tell_their_age(tmp_path: pathlib.Path) -> None:
+def test_sockets_are_queried_and_processes_have_a_start_time(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind(path)
@@ -289,12 +295,12 @@ def test_services_are_asked_on_their_sockets_and_processes_tell_their_age(tmp_pa
 
         threading.Thread(target=serve, daemon=True).start()
         own = pathlib.Path("/proc/self/comm").read_text(encoding="ascii").strip()
-        seen = look(sockets={path: ("show info",), f"{path}x": ("show info",)}, processes=(own,))
-    assert seen.answers == {path: {"show info": "you said show info\n"}, f"{path}x": {"show info": ""}}
-    assert seen.booted_at < seen.processes[str(os.getpid())] <= seen.now
+        observed = look(sockets={path: ("show info",), f"{path}x": ("show info",)}, processes=(own,))
+    assert observed.answers == {path: {"show info": "you said show info\n"}, f"{path}x": {"show info": ""}}
+    assert observed.booted_at < observed.processes[str(os.getpid())] <= observed.now
 
 
-def test_other_lines_are_passed_over_and_a_missing_end_is_not() -> None:
+def test_other_lines_are_skipped_and_a_missing_end_is_an_error() -> None:
     whole = printed(Request())
     assert host.read(f"Warning: sudo says hello\n{whole.strip()}\r\nbye\n").fact("kernel") == platform.release()
     for cut in ("", "sudo: a password is required\n", whole[:-20]):
@@ -315,28 +321,28 @@ def test_other_lines_are_passed_over_and_a_missing_end_is_not() -> None:
         ("", ()),
     ],
 )
-def test_versions_as_programs_tell_them(text: str, version: tuple[int, ...]) -> None:
+def test_versions_are_read_from_the_output_of_programs(text: str, version: tuple[int, ...]) -> None:
     assert version_of(text) == version
 
 
-def test_clocks_of_files_and_of_services_are_read_together() -> None:
-    """Services that have read their files would be taken for older than these, and be restarted."""
-    before, now, after = _up(), time.time(), _up()
+def test_times_of_files_and_services_use_the_same_clock() -> None:
+    """Otherwise services that have loaded their files would seem older than these, and be restarted."""
+    before, now, after = _uptime(), time.time(), _uptime()
     assert now - after - 1.5 < look().booted_at < now - before + 1.5
     body = LOOK.read_text(encoding="utf-8").partition("def booted_at")[2].partition("\ndef ")[0]
     assert "return time.time() - time.clock_gettime(CLOCK_BOOTTIME)\n" in body
 
 
-def test_a_file_is_newer_than_a_service_beyond_the_precision_of_clocks_and_not_from_the_future() -> None:
-    seen = Host(files={"/f": host.File("/f", "", changed_at=100.0)}, now=200.0)
-    assert seen.newer("/f", 99.0) and not seen.newer("/f", 99.96) and not seen.newer("/f", 101.0)
-    assert not seen.newer("/g", 1.0) and not Host(files=seen.files, now=99.0).newer("/f", 1.0)
+def test_a_file_is_newer_than_a_service_only_beyond_clock_precision_and_not_in_the_future() -> None:
+    observed = Host(files={"/f": host.File("/f", "", changed_at=100.0)}, now=200.0)
+    assert observed.newer("/f", 99.0) and not observed.newer("/f", 99.96) and not observed.newer("/f", 101.0)
+    assert not observed.newer("/g", 1.0) and not Host(files=observed.files, now=99.0).newer("/f", 1.0)
 
 
-def test_braces_that_ansible_would_take_for_a_template_are_the_same_to_the_machine() -> None:
-    asked = Request(files=("/{{ x }}/{{{",))
-    assert json.loads(asked.as_text())["files"] == ["/{{ x }}/{{{"]
+def test_braces_are_escaped_for_ansible_and_unchanged_on_the_machine() -> None:
+    request = Request(files=("/{{ x }}/{{{",))
+    assert json.loads(request.as_text())["files"] == ["/{{ x }}/{{{"]
 
 
-def _up() -> float:
+def _uptime() -> float:
     return float(pathlib.Path("/proc/uptime").read_text(encoding="ascii").split()[0])

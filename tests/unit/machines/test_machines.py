@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines of the inventory as roles get them: what is read, and everything that is wrong at once."""
+"""Machines of the inventory: how roles read them, and that all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def faults(*given: t.Any, needs: tuple[str, ...] = ()) -> list[str]:
     return [str(fault) for fault in machines.read(list(given), "dns_pxe_machines", needs)[1]]
 
 
-def test_a_machine_is_read_with_keys_of_the_role_beside_it() -> None:
+def test_a_machine_is_read_with_additional_keys_of_the_role() -> None:
     found, wrong = machines.read([{**GOOD, "mac": "52-54-00-77-00-AB"}], "dns_pxe_machines")
     assert wrong == []
     address = ipaddress.ip_address("10.77.0.11")
@@ -46,7 +46,7 @@ def test_a_machine_is_read_with_keys_of_the_role_beside_it() -> None:
     ]
 
 
-def test_an_address_of_the_new_protocol_is_read() -> None:
+def test_an_ipv6_address_is_read() -> None:
     found, wrong = machines.read([{**GOOD, "address": "fd77::11"}], "dns_pxe_machines")
     assert (wrong, str(found[0].address)) == ([], "fd77::11")
 
@@ -59,12 +59,12 @@ def test_an_address_of_the_new_protocol_is_read() -> None:
         (("maybe", "y", 2, []), None),
     ],
 )
-def test_a_truth_may_be_text(values: tuple[t.Any, ...], expected: bool | None) -> None:
+def test_a_boolean_can_be_text(values: tuple[t.Any, ...], expected: bool | None) -> None:
     assert [machines.truth(value) for value in values] == [expected] * len(values)
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"name": "Master_0"}, "its name Master_0 is not a DNS label"),
         ({"name": "m" * 64}, "is not a DNS label"),
@@ -82,26 +82,26 @@ def test_a_truth_may_be_text(values: tuple[t.Any, ...], expected: bool | None) -
         ({"role": "the worker"}, "is not the name of a role"),
     ],
 )
-def test_what_is_wrong_with_a_machine_is_told_with_its_place_and_the_next_step(
-    changed: dict[str, t.Any], told: str
+def test_a_problem_of_a_machine_is_reported_with_location_and_next_step(
+    changed: dict[str, t.Any], message: str
 ) -> None:
     (fault,) = faults(other(1), {**GOOD, **changed})
-    assert told in fault
+    assert message in fault
     assert "(dns_pxe_machines[1])" in fault
     assert "Next: " in fault
 
 
 @pytest.mark.parametrize("key", ["name", "address", "mac"])
-def test_two_machines_do_not_share(key: str) -> None:
+def test_two_machines_must_not_share_a_value(key: str) -> None:
     (fault,) = faults(GOOD, other(1, **{key: GOOD[key]}))
     assert f"2 machines have the {key} {GOOD[key]}" in fault
 
 
-def test_two_clusters_may_have_machines_of_one_name() -> None:
+def test_machines_of_two_clusters_may_have_the_same_name() -> None:
     assert faults(GOOD, other(1, name="master-0", cluster="other")) == []
 
 
-def test_a_mac_is_asked_for_where_it_is_needed() -> None:
+def test_a_mac_is_only_required_where_it_is_needed() -> None:
     without = {**GOOD, "mac": ""}
     assert faults(without) == []
     assert faults(without, other(1, mac=None)) == []
@@ -110,7 +110,7 @@ def test_a_mac_is_asked_for_where_it_is_needed() -> None:
     ]
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     given = ["master-0", {**GOOD, "address": "x", "mac": "y"}, GOOD, other(1, mac=GOOD["mac"])]
     assert len(faults(*given)) == 4
     assert len(machines.read({"master-0": GOOD}, "dns_pxe_machines")[1]) == 1

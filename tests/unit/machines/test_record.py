@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of what a host role has changed, also as earlier versions have written it."""
+"""The record of a host role's changes, also in the formats of earlier versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record, Service
 
 OPENING = {"port": 80, "source": "10.0.0.0/24", "protocol": "tcp"}
-#: By role, as it was written in 0.1.0, and what it says.
+#: By role, the text that 0.1.0 wrote, and its content.
 EARLIER: dict[str, tuple[dict[str, t.Any], Record]] = {
     "load_balancer": (
         {"packages": ["haproxy"], "active": ["haproxy"], "enabled": [], "openings": [OPENING]},
@@ -43,20 +43,20 @@ def having(role: str, text: str) -> Host:
 
 
 @pytest.mark.parametrize("role", EARLIER)
-def test_records_of_earlier_versions_are_read_and_not_written_anew_for_their_form(role: str) -> None:
-    written, said = EARLIER[role]
+def test_records_of_earlier_versions_are_read_and_not_converted(role: str) -> None:
+    written, expected = EARLIER[role]
     machine = having(role, json.dumps(written))
-    assert record.read(machine, role) == said
-    assert record.changed(machine, role, said) == ""
+    assert record.read(machine, role) == expected
+    assert record.changed(machine, role, expected) == ""
 
 
 @pytest.mark.parametrize("role", EARLIER)
-def test_what_is_written_is_read(role: str) -> None:
-    _written, said = EARLIER[role]
-    assert record.read(having(role, record.changed(Host(), role, said)), role) == said
+def test_a_written_record_can_be_read(role: str) -> None:
+    _written, expected = EARLIER[role]
+    assert record.read(having(role, record.changed(Host(), role, expected)), role) == expected
 
 
-def test_where_the_role_has_not_run_there_is_none() -> None:
+def test_without_a_run_there_is_no_record() -> None:
     assert record.read(Host(), "dns_pxe") is None
     assert record.faults(Host(), "dns_pxe") == []
 

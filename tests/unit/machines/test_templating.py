@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Templates of the host roles: each is rendered, and one that is broken is reported with the template and the line."""
+"""Templates of the host roles: each is rendered, and errors are reported with the template and the line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def templates() -> list[pathlib.Path]:
 
 @pytest.fixture
 def fresh() -> c.Iterator[None]:
-    """Nothing is compiled before the test, nothing that it compiles is left behind."""
+    """Starts and ends the test with an empty cache of compiled templates."""
     templating._environment.cache_clear()
     yield
     templating._environment.cache_clear()
@@ -67,7 +67,7 @@ def test_each_template_begins_with_its_licence() -> None:
     assert [path.name for path in templates() if not path.read_text(encoding="utf-8").startswith(LICENCE)] == []
 
 
-def test_a_value_that_the_model_lacks_is_reported_with_template_and_line() -> None:
+def test_a_missing_value_is_reported_with_template_and_line() -> None:
     lines = (ROLES / "load_balancer/templates/haproxy-users.cfg.j2").read_text(encoding="utf-8").splitlines()
     (number,) = (number for number, line in enumerate(lines, 1) if "{{ password }}" in line)
     with pytest.raises(HwaccelError) as raised:
@@ -88,7 +88,7 @@ def test_a_value_that_the_model_lacks_is_reported_with_template_and_line() -> No
     ],
     ids=["syntax", "type", "included", "attribute"],
 )
-def test_what_is_wrong_in_a_template_is_reported_where_it_is(
+def test_an_error_in_a_template_is_reported_with_its_location(
     text: str, place: str, why: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "role" / "templates"
@@ -103,18 +103,18 @@ def test_what_is_wrong_in_a_template_is_reported_where_it_is(
     assert why in fault.why
 
 
-def test_a_template_that_is_missing_is_named() -> None:
+def test_a_missing_template_is_named() -> None:
     with pytest.raises(HwaccelError, match=r"roles/load_balancer/templates/nothing\.j2"):
         templating.render("load_balancer", "nothing")
 
 
-def test_only_addresses_of_ipv6_are_in_brackets() -> None:
+def test_only_ipv6_addresses_are_in_brackets() -> None:
     assert templating.bracketed("10.0.0.5") == "10.0.0.5"
     assert templating.bracketed("fd00::5") == "[fd00::5]"
     with pytest.raises(ValueError, match="lb-0"):
         templating.bracketed("lb-0")
 
 
-def test_values_are_no_templates_and_are_written_as_they_are() -> None:
+def test_values_are_not_evaluated_as_templates() -> None:
     text = templating.render("node_runtime", "rancher.yaml", handler="{{ 1 }} <&> 'x'")
     assert text.endswith("\ndefault-runtime: {{ 1 }} <&> 'x'\n")

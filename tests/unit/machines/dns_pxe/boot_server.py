@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of the role dns_pxe for tests, and a boot server as it is observed."""
+"""Settings of the role dns_pxe for tests, and an observed boot server."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _CLUSTER = {
 
 
 def settings(**changed: t.Any) -> dict[str, t.Any]:
-    """One cluster with a bootstrap machine, a master and a worker, all to be installed, in a cluster that has no node yet."""
+    """A new cluster without nodes, with a bootstrap machine, a master and a worker that have to be installed."""
     paths = ("os/kernel", "os/initramfs", "os/rootfs")
     boots = dict(zip(("kernel", "initramfs", "rootfs"), paths, strict=True))
-    made: dict[str, t.Any] = {
+    base: dict[str, t.Any] = {
         "address": SERVER,
         "interfaces": ["eth0"],
         "dns": True,
@@ -92,11 +92,11 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
         "firewall": True,
         "collections": ["ansible.posix", "community.general"],
     }
-    return {**made, **changed}
+    return {**base, **changed}
 
 
 def findings(given: dict[str, t.Any], **changed: t.Any) -> Findings:
-    """All sources are there, nothing has been fetched yet."""
+    """All sources exist, and no file has been fetched yet."""
     sources = {
         one["source"]: Source(checksum=digest(one["path"])) for one in [*given["artifacts"], *given["ignitions"]]
     }
@@ -112,7 +112,7 @@ def _listener(protocol: str, place: str, program: str, unit: str) -> Listener:
 def host(
     listeners: str = "", packages: str = PACKAGES, os_release: str = DEBIAN, firewalls: str = "", **facts: str
 ) -> Host:
-    """A Debian on which nothing runs yet; what machines boot has the checksum of its name. listeners: a line each, with protocol, place, program, unit."""
+    """A Debian without running services. Boot files have the checksum of their name. `listeners` has lines with protocol, address, program and unit."""
     return Host(
         facts={"os_release": os_release, "packages": packages, **facts},
         checksums={path: digest(name) for name, path in LOADERS.items()},
@@ -122,17 +122,17 @@ def host(
     )
 
 
-def planned(given: dict[str, t.Any] | None = None, seen: Host | None = None, **found: t.Any) -> dict[str, t.Any]:
+def planned(given: dict[str, t.Any] | None = None, observed: Host | None = None, **found: t.Any) -> dict[str, t.Any]:
     given = given or settings()
-    return plan.plan(seen or host(), given, findings(given, **found))
+    return plan.plan(observed or host(), given, findings(given, **found))
 
 
-def faults(given: dict[str, t.Any] | None = None, seen: Host | None = None, **found: t.Any) -> list[str]:
-    return [fault["text"] for fault in planned(given, seen, **found)["faults"]]
+def faults(given: dict[str, t.Any] | None = None, observed: Host | None = None, **found: t.Any) -> list[str]:
+    return [fault["text"] for fault in planned(given, observed, **found)["faults"]]
 
 
 def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) -> tuple[Host, Findings]:
-    """The server and what is found once all was done: files changed at one time, services started at another."""
+    """The server and findings after a complete run: files changed at the time `at`, services started at `started`."""
     site, _faults = model.read(given)
     assert site
     family = systems.family({"ID": "debian"})
@@ -144,11 +144,11 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
         f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions
     }
-    bare = host()
-    made = dataclasses.replace(
-        bare,
+    base_host = host()
+    base = dataclasses.replace(
+        base_host,
         files={path: File(path, text, changed_at=at) for path, text in files.items()},
-        checksums=bare.checksums | sums,
+        checksums=base_host.checksums | sums,
         units={name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx")},
     )
-    return made, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})
+    return base, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})

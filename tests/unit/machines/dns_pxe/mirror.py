@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mirror whose answers break off."""
+"""A mirror that interrupts its responses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CONTENT = bytes(range(256)) * 8000
 
 
 class Mirror(http.server.ThreadingHTTPServer):
-    """breaks: after so many bytes an answer ends, once for each. ranges: whether a part can be asked for. asked: Range of each request."""
+    """`breaks`: lengths after which a response is interrupted, each once. `ranges`: whether ranges are supported. `requested`: Range header of each request."""
 
     def __init__(self, breaks: list[int], ranges: bool = True, address: str = "127.0.0.1") -> None:
-        self.breaks, self.ranges, self.asked = breaks, ranges, t.cast("list[str]", [])
+        self.breaks, self.ranges, self.requested = breaks, ranges, t.cast("list[str]", [])
         super().__init__((address, 0), _Handler)
 
     @property
@@ -27,9 +27,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: Mirror
 
     def do_GET(self) -> None:
-        wanted = self.headers.get("Range", "")
-        self.server.asked.append(wanted)
-        begin = int(wanted[len("bytes=") : -1]) if wanted and self.server.ranges else 0
+        byte_range = self.headers.get("Range", "")
+        self.server.requested.append(byte_range)
+        begin = int(byte_range[len("bytes=") : -1]) if byte_range and self.server.ranges else 0
         if begin >= len(CONTENT):
             self.send_error(416)
             return

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All problems of a boot server are reported before anything is touched, all of it at once."""
+"""All problems of a boot server are reported at once, before anything is changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NETWORK: dict[str, t.Any] = settings()["networks"][0]
 BUSY = "eth0: [Errno 98] Address already in use"
 
 
-def test_nothing_stands_against_what_is_right() -> None:
+def test_valid_settings_have_no_faults() -> None:
     assert faults() == []
 
 
@@ -46,7 +46,7 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         (changed_machine(mac="52:54:00:77:00:11"), "2 machines have the mac 52:54:00:77:00:11"),
         (changed_machine(address="10.77.0.11"), "2 machines have the address 10.77.0.11"),
@@ -126,13 +126,13 @@ def changed_profile(**changed: t.Any) -> dict[str, t.Any]:
         (changed_cluster(srv="nein"), "nein is neither true nor false (dns_pxe_clusters[0])"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_next_step(changed: dict[str, t.Any], told: str) -> None:
-    found = [fault for fault in faults(settings(**changed)) if told in fault]
+def test_a_problem_is_reported_with_the_next_step(changed: dict[str, t.Any], expected: str) -> None:
+    found = [fault for fault in faults(settings(**changed)) if expected in fault]
     assert found, faults(settings(**changed))
     assert "Next: " in found[0]
 
 
-def test_all_of_it_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     wrong = {
         **changed_machine(mac="52:54:00:77:00:11", address="10.78.0.10"),
         **changed_network(pool=["10.77.0.5", "10.77.0.15"]),
@@ -146,14 +146,14 @@ def test_all_of_it_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listener", "told"),
+    ("listener", "expected"),
     [
         ("udp 0.0.0.0:53 named named.service", "port 53/udp is in use by named (all addresses of named.service)"),
         ("tcp 10.77.0.2:53 unbound unbound.service", "port 53/tcp is in use by unbound (10.77.0.2 of unbound.service)"),
         ("udp [::]:69 in.tftpd tftpd-hpa.service", "port 69/udp is in use by in.tftpd"),
         ("udp *:67 dhcpd -", "port 67/udp is in use by dhcpd (all addresses)"),
         ("tcp 0.0.0.0:8080 java app.service", "port 8080/tcp is in use by java"),
-        # systemd-resolved, libvirt's own dnsmasq, ourselves, and a port that nobody wants.
+        # Not in conflict: systemd-resolved, the dnsmasq of libvirt, the role's own service, and a port that is not needed.
         ("udp 127.0.0.53%lo:53 systemd-resolve systemd-resolved.service", ""),
         ("udp 192.168.122.1:53 dnsmasq libvirtd.service", ""),
         ("udp 0.0.0.0%virbr0:67 dnsmasq libvirtd.service", ""),
@@ -161,29 +161,29 @@ def test_all_of_it_is_told_at_once() -> None:
         ("tcp 0.0.0.0:443 haproxy haproxy.service", ""),
     ],
 )
-def test_a_port_that_somebody_else_has_is_told_with_his_name(listener: str, told: str) -> None:
-    found = faults(seen=host(listener))
-    assert (told in found[0] and len(found) == 1) if told else not found
+def test_a_port_in_use_is_reported_with_its_program(listener: str, expected: str) -> None:
+    found = faults(observed=host(listener))
+    assert (expected in found[0] and len(found) == 1) if expected else not found
 
 
-def test_ports_of_what_is_not_served_are_free() -> None:
+def test_ports_of_disabled_services_are_not_checked() -> None:
     assert faults(settings(dns=False), host("udp 0.0.0.0:53 named named.service")) == []
     assert faults(settings(pxe=False), host("tcp 0.0.0.0:8080 java app.service\nudp 0.0.0.0:69 in.tftpd -")) == []
 
 
-def test_another_dhcp_server_is_told_unless_it_is_borne() -> None:
+def test_another_dhcp_server_is_reported_unless_the_check_is_skipped() -> None:
     offers = [{"interface": "eth0", "server": "10.77.0.1", "offered": "10.77.0.77"}]
-    (told,) = faults(dhcp_servers=offers)
-    assert "another DHCP server answers on eth0: 10.77.0.1" in told
+    (message,) = faults(dhcp_servers=offers)
+    assert "another DHCP server answers on eth0: 10.77.0.1" in message
     assert faults(settings(skipped_checks=["other_dhcp"]), dhcp_servers=offers) == []
 
 
-def test_that_nobody_could_be_asked_is_no_answer() -> None:
-    (told,) = faults(unasked=BUSY)
-    assert told.startswith(f"it is unknown whether another DHCP server answers: {BUSY}. Next: ")
+def test_a_failed_probe_is_reported_as_unknown() -> None:
+    (message,) = faults(unasked=BUSY)
+    assert message.startswith(f"it is unknown whether another DHCP server answers: {BUSY}. Next: ")
     assert faults(settings(skipped_checks=["other_dhcp"]), unasked=BUSY) == []
-    (told,) = faults(settings(interfaces=["eth7"]), unasked="eth7: [Errno 19] No such device")
-    assert "this server has no interface eth7" in told
+    (message,) = faults(settings(interfaces=["eth7"]), unasked="eth7: [Errno 19] No such device")
+    assert "this server has no interface eth7" in message
 
 
 @pytest.mark.parametrize(
@@ -202,34 +202,36 @@ def test_that_nobody_could_be_asked_is_no_answer() -> None:
         ({"rc": 127, "stdout": "", "stderr": ""}, Findings(unasked="exit status 127")),
     ],
 )
-def test_a_probe_that_has_failed_has_found_nothing_out(probe: dict[str, t.Any], expected: Findings) -> None:
+def test_a_failed_probe_has_no_findings(probe: dict[str, t.Any], expected: Findings) -> None:
     found = read({"images": [], "local": [], "remote": [], "probe": probe})
     assert (list(found.dhcp_servers), found.unasked) == (list(expected.dhcp_servers), expected.unasked)
 
 
-def test_a_service_that_serves_somebody_else_is_not_taken_over() -> None:
-    seen = host(foreign_nginx="/etc/nginx/sites-enabled/shop\n", foreign_dnsmasq="/etc/dnsmasq.d/office\n")
-    assert faults(seen=seen) == []
-    seen.units.update({name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")})
-    first, second = faults(seen=seen)
+def test_a_service_with_an_existing_configuration_is_not_taken_over() -> None:
+    observed = host(foreign_nginx="/etc/nginx/sites-enabled/shop\n", foreign_dnsmasq="/etc/dnsmasq.d/office\n")
+    assert faults(observed=observed) == []
+    observed.units.update({name: Unit(True, True, True, 1.0) for name in ("dnsmasq", "nginx")})
+    first, second = faults(observed=observed)
     assert "dnsmasq has an existing configuration (/etc/dnsmasq.d/office)" in first
     assert "nginx has an existing configuration (/etc/nginx/sites-enabled/shop)" in second
-    assert len(faults(settings(pxe=False), seen)) == 1
-    assert faults(settings(skipped_checks=["foreign_configuration"]), seen) == []
+    assert len(faults(settings(pxe=False), observed)) == 1
+    assert faults(settings(skipped_checks=["foreign_configuration"]), observed) == []
 
 
-def test_a_file_that_cannot_be_fetched_is_told_and_one_that_is_there_is_not_asked_for() -> None:
+def test_a_missing_source_is_reported_unless_the_file_is_already_fetched() -> None:
     given = settings()
     sources = {**findings(given).sources, "/files/os/kernel": Source("the file does not exist on the controller")}
-    (told,) = faults(given, sources=sources)
-    assert told.startswith("os/kernel is missing (/files/os/kernel): the file does not exist on the controller. Next: ")
+    (message,) = faults(given, sources=sources)
+    assert message.startswith(
+        "os/kernel is missing (/files/os/kernel): the file does not exist on the controller. Next: "
+    )
     kernel = given["artifacts"][0]
     assert faults(given, sources=sources, images={"os/kernel": kernel["checksum"].removeprefix("sha256:")}) == []
-    (told,) = faults(given, sources={**sources, "/files/os/kernel": Source(checksum="0" * 64)})
-    assert "os/kernel has another checksum than expected" in told
+    (message,) = faults(given, sources={**sources, "/files/os/kernel": Source(checksum="0" * 64)})
+    assert "os/kernel has another checksum than expected" in message
 
 
-def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
+def test_a_relative_path_is_reported() -> None:
     ignitions = [
         {**one, "source": "install/worker.ign"} if one["path"] == "worker.ign" else one
         for one in settings()["ignitions"]
@@ -238,23 +240,23 @@ def test_a_path_that_is_not_absolute_is_told_as_such() -> None:
         **findings(settings()).sources,
         "install/worker.ign": Source("the file does not exist on the controller"),
     }
-    (told,) = faults(settings(ignitions=ignitions), sources=sources)
-    assert told.endswith("Next: write it as an absolute path, with inventory_dir if it is beside the inventory")
+    (message,) = faults(settings(ignitions=ignitions), sources=sources)
+    assert message.endswith("Next: write it as an absolute path, with inventory_dir if it is beside the inventory")
 
 
-def test_a_system_that_is_not_known_is_told() -> None:
-    (told,) = faults(seen=host(os_release="ID=arch\nPRETTY_NAME=Arch\n"))
-    assert told.startswith("this system is not supported (/etc/os-release): Arch")
+def test_an_unsupported_system_is_reported() -> None:
+    (message,) = faults(observed=host(os_release="ID=arch\nPRETTY_NAME=Arch\n"))
+    assert message.startswith("this system is not supported (/etc/os-release): Arch")
 
 
-def test_findings_are_read_from_results_of_tasks() -> None:
-    kernel, rootfs, gone = (
+def test_findings_are_read_from_task_results() -> None:
+    kernel, rootfs, missing = (
         {"path": name, "source": source} for name, source in (("k", "/k"), ("r", "http://m/r"), ("g", "http://m/g"))
     )
     images = [
         {"item": kernel, "stat": {"exists": False}},
         {"item": rootfs, "stat": {"checksum": "1"}},
-        {"item": gone, "stat": {}},
+        {"item": missing, "stat": {}},
     ]
     local = [
         {"item": images[0], "stat": {"checksum": "2"}},
@@ -281,7 +283,7 @@ def test_findings_are_read_from_results_of_tasks() -> None:
     )
 
 
-def test_machines_need_a_mac_only_where_they_get_addresses_or_boot() -> None:
+def test_machines_need_a_mac_only_for_dhcp_or_boot() -> None:
     without = [machine("worker-0", "worker", 21, mac="", install=False)]
     assert faults(settings(machines=without, dhcp=False, pxe=False)) == []
     assert len(faults(settings(machines=without))) == 1

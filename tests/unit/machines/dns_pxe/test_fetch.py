@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files are fetched from where an earlier try has broken off, and moved in once they are right."""
+"""Interrupted downloads are resumed, and files are moved to their place once they are verified."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def mirror() -> c.Iterator[c.Callable[..., Mirror]]:
 
 
 def fetch(server: Mirror | None, path: pathlib.Path, checksum: str = "", signature: str = "", keyring: str = "") -> str:
-    """Why it could not be fetched, empty where it was. server: None where it came otherwise."""
-    asked = {
+    """The error message, empty if the file was fetched. `server` is None if the file was transferred in another way."""
+    request = {
         "url": server.url if server else "",
         "path": str(path),
         "checksum": checksum or hashlib.sha256(CONTENT).hexdigest(),
     }
-    asked |= {"signature": signature, "keyring": keyring}
+    request |= {"signature": signature, "keyring": keyring}
     program = SCRIPT.read_text(encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", program],
-        input=json.dumps(asked),
+        input=json.dumps(request),
         capture_output=True,
         text=True,
         timeout=60,
@@ -63,21 +63,21 @@ def fetch(server: Mirror | None, path: pathlib.Path, checksum: str = "", signatu
     return done.stderr.strip()
 
 
-def test_a_file_that_broke_off_twice_is_fetched_from_there(
+def test_a_download_that_was_interrupted_twice_is_resumed(
     mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
 ) -> None:
     server, path = mirror(500_000, 700_000), tmp_path / "rootfs"
-    for came in (500_000, 1_200_000):
+    for received in (500_000, 1_200_000):
         assert "was interrupted after" in fetch(server, path)
         assert not path.exists()
-        assert (tmp_path / "rootfs.part").stat().st_size == came
+        assert (tmp_path / "rootfs.part").stat().st_size == received
     assert fetch(server, path) == ""
     assert path.read_bytes() == CONTENT
-    assert server.asked == ["", "bytes=500000-", "bytes=1200000-"]
+    assert server.requested == ["", "bytes=500000-", "bytes=1200000-"]
     assert (sorted(one.name for one in tmp_path.iterdir()), oct(path.stat().st_mode)[-3:]) == (["rootfs"], "644")
 
 
-def test_what_came_as_a_whole_before_it_could_be_moved_is_not_fetched_again(
+def test_a_complete_download_that_was_not_moved_is_not_fetched_again(
     mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "rootfs.part").write_bytes(CONTENT)
@@ -85,20 +85,20 @@ def test_what_came_as_a_whole_before_it_could_be_moved_is_not_fetched_again(
     assert (tmp_path / "rootfs").read_bytes() == CONTENT
 
 
-def test_a_mirror_that_knows_no_parts_sends_the_whole(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
+def test_a_mirror_without_ranges_sends_the_whole_file(mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path) -> None:
     (tmp_path / "rootfs.part").write_bytes(CONTENT[:1000])
     assert fetch(mirror(ranges=False), tmp_path / "rootfs") == ""
     assert (tmp_path / "rootfs").read_bytes() == CONTENT
 
 
-def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(
+def test_a_file_with_another_checksum_is_removed_and_replaces_nothing(
     mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / "rootfs"
     path.write_bytes(b"before")
     assert fetch(mirror(), path, "0" * 64) == f"the file has sha256:{hashlib.sha256(CONTENT).hexdigest()}"
     assert (path.read_bytes(), sorted(one.name for one in tmp_path.iterdir())) == (b"before", ["rootfs"])
-    # A beginning of another file is thrown away as well.
+    # A partial download of another file is deleted as well.
     (tmp_path / "rootfs.part").write_bytes(b"other" * 1000)
     server = mirror()
     assert "the file has" in fetch(server, path)
@@ -106,7 +106,7 @@ def test_another_file_than_it_should_be_takes_no_place_and_leaves_nothing(
     assert path.read_bytes() == CONTENT
 
 
-def test_a_mirror_that_is_gone_is_told(tmp_path: pathlib.Path) -> None:
+def test_an_unreachable_mirror_is_reported(tmp_path: pathlib.Path) -> None:
     server = Mirror([])
     server.server_close()
     assert "refused" in fetch(server, tmp_path / "rootfs")
@@ -116,12 +116,12 @@ def test_a_mirror_that_is_gone_is_told(tmp_path: pathlib.Path) -> None:
 def signer() -> c.Iterator[Signer]:
     if not shutil.which("gpgv"):
         pytest.skip("signatures are checked by gpgv")
-    # Its socket has to have a short path.
+    # The path of a GPG socket must be short.
     with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as made:
         yield made
 
 
-def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(
+def test_a_file_needs_a_signature_of_a_trusted_key(
     mirror: c.Callable[..., Mirror], tmp_path: pathlib.Path, signer: Signer
 ) -> None:
     content = tmp_path / "content"
@@ -134,8 +134,8 @@ def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(
     path.unlink()
     content.write_bytes(CONTENT[1:])
     (tmp_path / "content.sig").unlink()
-    for refused in (str(signer.detached(content)), str(tmp_path / "missing")):
-        assert fetch(mirror(), path, "", refused, keyring).startswith("its signature is not by a trusted key: ")
+    for invalid in (str(signer.detached(content)), str(tmp_path / "missing")):
+        assert fetch(mirror(), path, "", invalid, keyring).startswith("its signature is not by a trusted key: ")
         assert list(path.parent.iterdir()) == []
     with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as stranger:
         content.write_bytes(CONTENT)
@@ -144,7 +144,7 @@ def test_a_file_takes_its_place_only_with_a_signature_of_a_trusted_key(
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_file_that_came_otherwise_is_judged_alike(tmp_path: pathlib.Path) -> None:
+def test_a_file_that_was_transferred_in_another_way_is_verified_as_well(tmp_path: pathlib.Path) -> None:
     (tmp_path / "kernel.part").write_bytes(CONTENT)
     assert fetch(None, tmp_path / "kernel") == ""
     assert (tmp_path / "kernel").read_bytes() == CONTENT

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of a boot server from its settings, and what has to be done to one."""
+"""Files of a boot server from its settings, and the actions that it needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MASTER, WORKER = "01-52-54-00-77-00-11", "01-52-54-00-77-00-21"
 
 
 def files(os_id: str = "debian", **changed: t.Any) -> dict[str, str]:
-    """Every file by its path, those that machines boot by without their folder."""
+    """Every file by its path; paths of boot files are relative to their folder."""
     given = settings(**changed)
     site, faults = model.read(given)
     family = systems.family({"ID": os_id, "ID_LIKE": "" if os_id == "debian" else "rhel centos fedora"})
@@ -44,8 +44,8 @@ def lines(path: str, **changed: t.Any) -> list[str]:
     return files(**changed)[path].splitlines()
 
 
-def test_a_machine_comes_before_names_of_the_cluster_at_its_address() -> None:
-    """The first name of an address is that of the reverse record, which a node takes for its own."""
+def test_the_name_of_a_machine_precedes_cluster_names_of_the_same_address() -> None:
+    """The first name of an address becomes its reverse record, which a node uses as its own name."""
     cluster = {**settings()["clusters"][0], "api": "10.77.0.11"}
     assert lines(f"{plan.CONFIG}/hosts", clusters=[cluster])[1:] == [
         "10.77.0.10 bootstrap.ocp.example.com",
@@ -55,33 +55,33 @@ def test_a_machine_comes_before_names_of_the_cluster_at_its_address() -> None:
     ]
 
 
-def test_the_inner_api_and_the_ingress_may_have_addresses_of_their_own() -> None:
+def test_the_internal_api_and_the_ingress_can_have_their_own_addresses() -> None:
     cluster = {**settings()["clusters"][0], "api_int": ["10.77.0.6"], "ingress": ["10.77.0.7", "10.77.0.8"]}
-    made = files(clusters=[cluster])
-    assert made[f"{plan.CONFIG}/hosts"].splitlines()[-2:] == [
+    result = files(clusters=[cluster])
+    assert result[f"{plan.CONFIG}/hosts"].splitlines()[-2:] == [
         "10.77.0.5 api.ocp.example.com",
         "10.77.0.6 api-int.ocp.example.com",
     ]
-    assert [line for line in made[CONF].splitlines() if "/apps." in line] == [
+    assert [line for line in result[CONF].splitlines() if "/apps." in line] == [
         "address=/apps.ocp.example.com/10.77.0.7",
         "address=/apps.ocp.example.com/10.77.0.8",
         "local=/apps.ocp.example.com/",
     ]
 
 
-def test_each_machine_has_its_address_and_its_name_by_its_mac_alone() -> None:
-    """Whatever identifier its firmware or its system tells."""
-    made = [line.removeprefix("dhcp-host=").split(",") for line in lines(CONF) if line.startswith("dhcp-host=")]
-    assert [(*entry[:3], *entry[-2:]) for entry in made] == [
+def test_address_and_name_of_a_machine_depend_on_its_mac_only() -> None:
+    """Firmware and operating system can send different client identifiers."""
+    result = [line.removeprefix("dhcp-host=").split(",") for line in lines(CONF) if line.startswith("dhcp-host=")]
+    assert [(*entry[:3], *entry[-2:]) for entry in result] == [
         (f"52:54:00:77:00:{last}", "id:*", "set:machine", f"10.77.0.{last}", name)
         for last, name in (("10", "bootstrap"), ("11", "master-0"), ("21", "worker-0"))
     ]
 
 
-def test_srv_records_are_off_unless_asked_for() -> None:
+def test_srv_records_are_optional() -> None:
     assert "srv-host" not in files()[CONF]
-    asked = lines(CONF, clusters=[{**settings()["clusters"][0], "srv": True}])
-    assert "srv-host=_etcd-server-ssl._tcp.ocp.example.com,master-0.ocp.example.com,2380,0,10" in asked
+    with_srv = lines(CONF, clusters=[{**settings()["clusters"][0], "srv": True}])
+    assert "srv-host=_etcd-server-ssl._tcp.ocp.example.com,master-0.ocp.example.com,2380,0,10" in with_srv
     assert not [
         line
         for line in lines(CONF, clusters=[{**settings()["clusters"][0], "srv": "false"}])
@@ -96,10 +96,10 @@ def test_dns_alone_and_dhcp_alone() -> None:
     without = lines(CONF, dns=False)
     assert "port=0" in without
     assert not [line for line in without if line.startswith(("addn-hosts", "local=", "address="))]
-    assert "dhcp-option=tag:net0,option:dns-server" in without, "dnsmasq would name itself"
+    assert "dhcp-option=tag:net0,option:dns-server" in without, "otherwise dnsmasq would announce itself"
 
 
-def test_options_of_networks_that_relays_reach_as_well() -> None:
+def test_options_of_local_and_relayed_networks() -> None:
     networks = [
         {
             "network": "10.77.0.0/24",
@@ -111,8 +111,8 @@ def test_options_of_networks_that_relays_reach_as_well() -> None:
         },
         {"network": "10.88.0.0/16", "pool": ["10.88.1.0", "10.88.1.255"]},
     ]
-    made = lines(CONF, networks=networks)
-    assert [line.partition("=")[2] for line in made if line.startswith(("dhcp-range", "dhcp-option="))] == [
+    result = lines(CONF, networks=networks)
+    assert [line.partition("=")[2] for line in result if line.startswith(("dhcp-range", "dhcp-option="))] == [
         "set:net0,10.77.0.0,static,255.255.255.0,1h",
         "tag:net0,option:router,10.77.0.1",
         "tag:net0,option:dns-server,10.77.0.3",
@@ -123,25 +123,25 @@ def test_options_of_networks_that_relays_reach_as_well() -> None:
         "tag:net1,option:router",
         "tag:net1,option:dns-server,10.77.0.2",
     ]
-    assert "dhcp-ignore=tag:!known" not in made
+    assert "dhcp-ignore=tag:!known" not in result
     assert "dhcp-ignore=tag:!known" in lines(CONF)
 
 
-def test_two_clusters_in_one_network_give_each_machine_its_domain() -> None:
+def test_with_two_clusters_in_a_network_each_machine_has_the_domain_of_its_cluster() -> None:
     other = {**settings()["clusters"][0], "name": "two", "domain": "two.example.com"}
     machines = [machine("worker-0", "worker", 21), machine("worker-0", "worker", 31, cluster="two", install=False)]
-    made = lines(CONF, clusters=[*settings()["clusters"], other], machines=machines)
-    assert "domain=ocp.example.com,10.77.0.21,10.77.0.21" in made
-    assert "domain=two.example.com,10.77.0.31,10.77.0.31" in made
+    result = lines(CONF, clusters=[*settings()["clusters"], other], machines=machines)
+    assert "domain=ocp.example.com,10.77.0.21,10.77.0.21" in result
+    assert "domain=two.example.com,10.77.0.31,10.77.0.31" in result
     assert "domain=ocp.example.com,10.77.0.0/24" in lines(CONF)
 
 
-def test_only_clients_are_answered() -> None:
+def test_only_clients_are_served() -> None:
     assert "ip saddr { 10.77.0.0/24 } accept" in files()[f"{plan.CONFIG}/clients.nft"]
-    made = files(clients=["10.0.0.0/8", "fd77::/64"])
-    assert "ip saddr { 10.0.0.0/8 } accept" in made[f"{plan.CONFIG}/clients.nft"]
-    assert "ip6 saddr { fd77::/64 } accept" in made[f"{plan.CONFIG}/clients.nft"]
-    assert "allow 10.0.0.0/8;" in made[NGINX]
+    result = files(clients=["10.0.0.0/8", "fd77::/64"])
+    assert "ip saddr { 10.0.0.0/8 } accept" in result[f"{plan.CONFIG}/clients.nft"]
+    assert "ip6 saddr { fd77::/64 } accept" in result[f"{plan.CONFIG}/clients.nft"]
+    assert "allow 10.0.0.0/8;" in result[NGINX]
 
 
 @pytest.mark.parametrize(
@@ -153,35 +153,37 @@ def test_only_clients_are_answered() -> None:
         ({"dns": False, "pxe": False}, []),
     ],
 )
-def test_what_others_serve_on_this_server_is_left_to_them(changed: dict[str, t.Any], expected: list[str]) -> None:
+def test_other_services_on_this_server_are_not_filtered(changed: dict[str, t.Any], expected: list[str]) -> None:
     rules = files(**changed)[f"{plan.CONFIG}/clients.nft"].partition("chain input")[2]
     assert [line.strip() for line in rules.splitlines() if "jump" in line] == [f"{rule} jump who" for rule in expected]
     assert "drop" not in rules
 
 
-def test_an_entry_installs_with_what_its_profile_says() -> None:
+def test_a_boot_entry_has_the_kernel_arguments_of_its_profile() -> None:
     profiles = [
         {**settings()["profiles"][2], "arguments": ["ip=dhcp", "name={fqdn}", "ifname=net0:{mac}"]},
         {"role": "worker", "cluster": "two", "kernel": "os/initramfs", "initramfs": "os/kernel"},
         {"role": "worker", "architecture": "aarch64", "kernel": "os/initramfs", "initramfs": "os/kernel"},
     ]
-    made = files(
+    result = files(
         profiles=profiles,
         machines=[machine("worker-0", "worker", 21, install_device="/dev/nvme0n1", arguments=["console=ttyS1;115200"])],
     )
-    told = (
+    arguments = (
         f"coreos.live.rootfs_url={WEB}/images/os/rootfs coreos.inst.install_dev=/dev/nvme0n1 "
         f"coreos.inst.ignition_url={WEB}/ignition/worker.ign ip=dhcp name=worker-0.ocp.example.com ifname=net0:52:54:00:77:00:21"
     )
-    assert f"  APPEND initrd=/images/os/initramfs {told} console=ttyS1;115200\n" in made[f"pxelinux.cfg/{WORKER}"]
     assert (
-        f"linux /images/os/kernel {told} 'console=ttyS1;115200'\ninitrd /images/os/initramfs\nboot\n"
-        in made[f"grub/{WORKER}"]
+        f"  APPEND initrd=/images/os/initramfs {arguments} console=ttyS1;115200\n" in result[f"pxelinux.cfg/{WORKER}"]
     )
-    assert f"kernel {WEB}/images/os/kernel initrd=main {told} console" in made[f"ipxe/{WORKER}.ipxe"]
+    assert (
+        f"linux /images/os/kernel {arguments} 'console=ttyS1;115200'\ninitrd /images/os/initramfs\nboot\n"
+        in result[f"grub/{WORKER}"]
+    )
+    assert f"kernel {WEB}/images/os/kernel initrd=main {arguments} console" in result[f"ipxe/{WORKER}.ipxe"]
 
 
-def test_grub_of_the_redhat_family_starts_kernels_by_another_command() -> None:
+def test_grub_of_the_redhat_family_uses_linuxefi() -> None:
     assert "\nlinuxefi /images" in files("rocky")[f"grub/{WORKER}"]
     arm = [machine("worker-0", "worker", 21, architecture="aarch64")]
     assert "\nlinux /images" in files("rocky", machines=arm)[f"grub/{WORKER}"]
@@ -195,18 +197,18 @@ def installed(**changed: t.Any) -> list[str]:
     )
 
 
-def test_a_machine_is_installed_only_where_its_cluster_says_that_it_is_no_node() -> None:
+def test_a_machine_is_installed_only_if_its_cluster_reports_that_it_is_no_node() -> None:
     bootstrap = "01-52-54-00-77-00-10"
     assert installed() == [bootstrap, MASTER, WORKER]
-    assert installed(joined={"ocp": ["worker-0.ocp.example.com"]}) == [MASTER], "bootstrap has served by then"
+    assert installed(joined={"ocp": ["worker-0.ocp.example.com"]}) == [MASTER], "bootstrap is no longer needed"
     assert installed(joined={"ocp": ["master-0", "worker-0"]}) == []
-    assert installed(joined={}) == [], "any of them may be at work"
+    assert installed(joined={}) == [], "each of them may be a node"
     assert installed(joined={}, install_again=["worker-0"]) == [WORKER]
     assert installed(machines=[{**one, "install": False} for one in settings()["machines"]]) == []
 
 
 @pytest.mark.parametrize("loader", ["pxelinux.cfg/{}", "grub/{}", "ipxe/{}.ipxe"])
-def test_an_installed_machine_boots_its_disk_by_each_loader(loader: str) -> None:
+def test_an_installed_machine_boots_its_disk_with_each_loader(loader: str) -> None:
     text = files(joined={"ocp": ["worker-0"]})[loader.format(WORKER)]
     assert "boots its disk" in text
     assert "images/" not in text
@@ -216,13 +218,15 @@ def test_an_installed_machine_boots_its_disk_by_each_loader(loader: str) -> None
     ("architecture", "last", "grub"),
     [("x86_64", "BOOT/BOOTX64.EFI", "grubx64.efi"), ("aarch64", "BOOT/BOOTAA64.EFI", "grubaa64.efi")],
 )
-def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherwise(
+def test_grub_boots_the_disk_of_a_uefi_machine_because_firmware_would_stop_at_its_menu(
     architecture: str, last: str, grub: str
 ) -> None:
-    made = files(joined={"ocp": ["worker-0"]}, machines=[machine("worker-0", "worker", 21, architecture=architecture)])
-    begin, *loop = made[f"grub/{WORKER}"].splitlines()[2:]
+    result = files(
+        joined={"ocp": ["worker-0"]}, machines=[machine("worker-0", "worker", 21, architecture=architecture)]
+    )
+    begin, *loop = result[f"grub/{WORKER}"].splitlines()[2:]
     assert begin.startswith("for loader in redhat/shim") and begin.endswith(f" {last}; do"), (
-        "removable media's comes last"
+        "the loader of removable media is the last"
     )
     assert loop == [
         '  if search --no-floppy --file --set=root "/EFI/$loader"; then',
@@ -232,12 +236,12 @@ def test_a_disk_of_uefi_is_booted_from_here_as_firmware_stays_at_its_menu_otherw
         "done",
         "exit 1",
     ]
-    # iPXE of 2019 returns to the firmware without an error whatever it is told.
-    assert f"iseq ${{platform}} efi && chain {WEB}/{grub} ||\n" in made[f"ipxe/{WORKER}.ipxe"]
-    assert made["grub/grub.cfg"].endswith("\nexit 1\n")
+    # iPXE of 2019 returns to the firmware without an error, also if an exit status is given.
+    assert f"iseq ${{platform}} efi && chain {WEB}/{grub} ||\n" in result[f"ipxe/{WORKER}.ipxe"]
+    assert result["grub/grub.cfg"].endswith("\nexit 1\n")
 
 
-def test_keys_are_given_only_to_machines_that_need_them_now() -> None:
+def test_secrets_are_served_only_to_machines_that_need_them_now() -> None:
     text = files()[NGINX]
     assert (
         "location = /ignition/bootstrap.ign {\n      root /var/lib/hwaccel-gpu/dns_pxe;\n      allow 10.77.0.10;\n      deny all;"
@@ -246,7 +250,7 @@ def test_keys_are_given_only_to_machines_that_need_them_now() -> None:
     assert "bootstrap.ign" not in files(joined={"ocp": ["master-0"]})[NGINX]
 
 
-def test_all_get_ipxe_first_where_it_is_asked_for() -> None:
+def test_all_machines_load_ipxe_first_if_requested() -> None:
     always, never = lines(CONF, ipxe="always"), lines(CONF, ipxe="never")
     assert "dhcp-boot=tag:machine,tag:bios,tag:client-bios,tag:!ipxe,undionly.kpxe,,10.77.0.2" in always
     assert "dhcp-boot=tag:machine,tag:bios,tag:client-bios,pxelinux.0,,10.77.0.2" in never
@@ -258,13 +262,13 @@ def test_all_get_ipxe_first_where_it_is_asked_for() -> None:
     )
 
 
-def test_everything_is_done_once() -> None:
+def test_a_second_run_changes_nothing() -> None:
     given = settings()
     first = planned(given)
     assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
     assert [one["state"] for one in first["actions"]] == ["restarted", "restarted"]
-    seen, found = after(given)
-    assert plan.plan(seen, given, found)["predicted"] == []
+    observed, found = after(given)
+    assert plan.plan(observed, given, found)["predicted"] == []
 
 
 @pytest.mark.parametrize(
@@ -277,38 +281,38 @@ def test_everything_is_done_once() -> None:
         (NGINX, "nginx", "reloaded"),
     ],
 )
-def test_a_service_reads_what_is_newer_than_its_last_reading(path: str, unit: str, state: str) -> None:
-    """Also where the run that has written it was killed: nothing differs then but the times."""
+def test_a_service_is_reloaded_if_a_file_is_newer_than_its_last_reload(path: str, unit: str, state: str) -> None:
+    """This holds also after a run that was killed: then only the times differ."""
     given = settings()
-    seen, found = after(given)
-    seen.files[path] = dataclasses.replace(seen.files[path], changed_at=300.0)
-    made = plan.plan(seen, given, found)
-    assert made["changes"] == []
-    assert {one["unit"]: one["state"] for one in made["actions"]} == {unit: state}
-    seen.facts[f"{unit}_loaded"] = "301.0"
-    again = plan.plan(seen, given, found)["actions"]
+    observed, found = after(given)
+    observed.files[path] = dataclasses.replace(observed.files[path], changed_at=300.0)
+    result = plan.plan(observed, given, found)
+    assert result["changes"] == []
+    assert {one["unit"]: one["state"] for one in result["actions"]} == {unit: state}
+    observed.facts[f"{unit}_loaded"] = "301.0"
+    again = plan.plan(observed, given, found)["actions"]
     assert [one["state"] for one in again if one["state"]] == (["restarted"] if state == "restarted" else [])
 
 
-def test_what_an_earlier_inventory_has_left_goes() -> None:
-    seen, found = after(settings())
+def test_files_of_an_earlier_inventory_are_removed() -> None:
+    observed, found = after(settings())
     given = settings(machines=settings()["machines"][:1], joined={"ocp": []})
-    made = plan.plan(seen, given, found)
+    result = plan.plan(observed, given, found)
     entries = [
         f"{plan.FILES}/{folder}/{name}{end}"
         for folder, end in (("grub", ""), ("ipxe", ".ipxe"), ("pxelinux.cfg", ""))
         for name in (MASTER, WORKER)
     ]
-    assert made["absent"] == sorted([*entries, f"{plan.IGNITION}/master.ign", f"{plan.IGNITION}/worker.ign"])
+    assert result["absent"] == sorted([*entries, f"{plan.IGNITION}/master.ign", f"{plan.IGNITION}/worker.ign"])
 
 
-def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
-    seen, found = after(settings())
-    seen.files[CONF] = File(CONF, seen.files[CONF].text + "log-queries\n", changed_at=300.0)
-    made = plan.plan(seen, settings(), found)
-    assert made["changes"] == [CONF]
-    assert "-log-queries" in made["diff"]
-    text, path = made["lines"].split()
+def test_a_changed_file_is_written_again_with_a_diff() -> None:
+    observed, found = after(settings())
+    observed.files[CONF] = File(CONF, observed.files[CONF].text + "log-queries\n", changed_at=300.0)
+    result = plan.plan(observed, settings(), found)
+    assert result["changes"] == [CONF]
+    assert "-log-queries" in result["diff"]
+    text, path = result["lines"].split()
     assert (path, "log-queries" in base64.b64decode(text[1:]).decode()) == (CONF, False)
 
 
@@ -327,22 +331,24 @@ def test_a_file_that_somebody_has_changed_is_written_anew_and_shown() -> None:
         ),
     ],
 )
-def test_what_a_signature_is_checked_by_is_looked_for_before_anything_is_touched(
+def test_missing_keyring_and_gpgv_are_reported_before_anything_is_changed(
     signature: str, gpgv: str, expected: list[str]
 ) -> None:
     given = settings()
     signed = [{**given["artifacts"][0], "signature": signature, "keyring": "/files/keyring"}, *given["artifacts"][1:]]
-    made = plan.plan(host(gpgv=gpgv), {**given, "artifacts": signed}, findings(given))
-    assert [fault["what"] for fault in made["faults"]] == expected
-    seen, found = after({**given, "artifacts": signed})
-    assert plan.plan(seen, {**given, "artifacts": signed}, found)["faults"] == [], "it was checked when it was fetched"
+    result = plan.plan(host(gpgv=gpgv), {**given, "artifacts": signed}, findings(given))
+    assert [fault["what"] for fault in result["faults"]] == expected
+    observed, found = after({**given, "artifacts": signed})
+    assert plan.plan(observed, {**given, "artifacts": signed}, found)["faults"] == [], (
+        "it was verified when it was fetched"
+    )
 
 
-def test_a_cluster_that_could_not_be_asked_is_told() -> None:
+def test_a_cluster_that_did_not_answer_is_reported() -> None:
     assert any("nodes of cluster ocp are unknown" in line for line in planned(settings(joined={}))["messages"])
 
 
-def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
+def test_the_self_test_includes_empty_answers_and_denied_files() -> None:
     expected = planned()["expected"]
     assert ("any.name.apps.ocp.example.com", "AAAA", []) in expected["names"]
     assert ("11.0.77.10.in-addr.arpa", "PTR", ["master-0.ocp.example.com"]) in expected["names"]
@@ -351,59 +357,59 @@ def test_the_self_test_asks_for_empty_answers_and_for_what_is_refused() -> None:
     assert (
         planned(settings(joined={"ocp": ["master-0"]}, dhcp=False, pxe=False))["expected"]["apis"][0]["there"] is True
     )
-    assert len(expected["http"]) == 3 + 9 + 3, "dispatchers, entries, artifacts; loaders once they are there"
+    assert len(expected["http"]) == 3 + 9 + 3, "dispatchers, entries, artifacts; loaders once they exist"
 
 
-def test_nginx_runs_as_it_was_once_nothing_is_booted_from_here() -> None:
-    seen, found = after(settings())
-    seen.files[record.path(plan.ROLE)] = File(
+def test_nginx_is_restored_when_pxe_is_disabled() -> None:
+    observed, found = after(settings())
+    observed.files[record.path(plan.ROLE)] = File(
         record.path(plan.ROLE), '{"services": {"nginx": {"active": true, "enabled": true}}, "packages": []}'
     )
-    made = plan.plan(seen, settings(pxe=False), found)
-    assert NGINX in made["absent"]
+    result = plan.plan(observed, settings(pxe=False), found)
+    assert NGINX in result["absent"]
     released = [{"unit": "nginx", "drop_in": units.path("nginx"), "active": True, "enabled": True}]
-    assert made["released"] == released
-    assert plan.plan(seen, settings(), found)["released"] == []
-    del seen.files[units.path("nginx")]
-    assert plan.plan(seen, settings(pxe=False), found)["released"] == released, (
-        "a run was cut off before the service was as it was"
+    assert result["released"] == released
+    assert plan.plan(observed, settings(), found)["released"] == []
+    del observed.files[units.path("nginx")]
+    assert plan.plan(observed, settings(pxe=False), found)["released"] == released, (
+        "a run was interrupted before the service was restored"
     )
-    assert [one["unit"] for one in plan.restored(seen)["actions"]] == ["dnsmasq", "nginx"]
-    del seen.files[NGINX]
-    assert plan.plan(seen, settings(pxe=False), found)["released"] == []
+    assert [one["unit"] for one in plan.restored(observed)["actions"]] == ["dnsmasq", "nginx"]
+    del observed.files[NGINX]
+    assert plan.plan(observed, settings(pxe=False), found)["released"] == []
 
 
-def test_what_the_server_itself_may_boot_by_stays_when_the_role_goes() -> None:
-    kept = json.loads(planned(seen=host(packages=""))["record"])
+def test_packages_that_the_server_itself_may_boot_with_stay_after_teardown() -> None:
+    kept = json.loads(planned(observed=host(packages=""))["record"])
     assert kept["packages"] == ["dnsmasq", "nginx", "pxelinux", "syslinux-common"]
 
 
-def test_secrets_are_in_no_plan() -> None:
+def test_plans_contain_no_secrets() -> None:
     assert "keys" not in json.dumps(planned(), default=str)
 
 
-def test_time_grows_with_machines_and_no_faster() -> None:
+def test_planning_time_grows_linearly_with_machines() -> None:
     def seconds(count: int) -> float:
-        places = [(number // 200, number % 200 + 20) for number in range(count)]
+        positions = [(number // 200, number % 200 + 20) for number in range(count)]
         machines = [
             {
                 **machine(f"worker-{high}-{low}", "worker", 0),
                 "address": f"10.77.{high}.{low}",
                 "mac": f"52:54:00:77:{high:02x}:{low:02x}",
             }
-            for high, low in places
+            for high, low in positions
         ]
         cluster = {**settings()["clusters"][0], "machine_networks": ["10.77.0.0/16"]}
         given = settings(machines=machines, clusters=[cluster], networks=[{"network": "10.77.0.0/16"}])
-        begun = time.process_time()
+        started = time.process_time()
         assert plan.plan(host(), given, findings(given))["faults"] == []
-        return time.process_time() - begun
+        return time.process_time() - started
 
     few, many = min(seconds(100) for _try in range(3)), seconds(1000)
     assert many < 40 * few, f"{few:.3f} s for 100 machines, {many:.3f} s for 1000"
 
 
-def test_an_inventory_becomes_lists() -> None:
+def test_lists_are_read_from_an_inventory() -> None:
     variables: dict[str, dict[str, t.Any]] = {
         "ocp": {
             "hwaccel_domain": "ocp.example.com",
@@ -412,7 +418,7 @@ def test_an_inventory_becomes_lists() -> None:
             "hwaccel_asked_nodes": {"nodes": [{"name": "m0", "boot_id": "1"}]},
         },
         "edge": {"hwaccel_domain": "edge.example.com", "hwaccel_new_cluster": "yes"},
-        "ill": {"hwaccel_asked_nodes": {"msg": "no answer"}},
+        "failed": {"hwaccel_asked_nodes": {"msg": "no answer"}},
         "boot": {"hwaccel_cluster": ""},
         "own": {"hwaccel_cluster": "edge"},
         "m0": {
@@ -423,11 +429,11 @@ def test_an_inventory_becomes_lists() -> None:
         },
         "w0": {"hwaccel_cluster": "edge", "hwaccel_address": "10.78.0.21", "hwaccel_role": "storage"},
     }
-    groups = {"gpu_clusters": ["ocp", "edge", "ill"], "control_plane": ["m0"], "workers": ["w0"]}
-    made = inventory.read(groups, variables, "boot")
-    assert [one["name"] for one in made["clusters"]] == ["ocp", "edge", "ill"]
-    assert made["joined"] == {"ocp": [{"name": "m0", "boot": "1"}], "edge": []}
-    assert made["machines"][0] == {
+    groups = {"gpu_clusters": ["ocp", "edge", "failed"], "control_plane": ["m0"], "workers": ["w0"]}
+    result = inventory.read(groups, variables, "boot")
+    assert [one["name"] for one in result["clusters"]] == ["ocp", "edge", "failed"]
+    assert result["joined"] == {"ocp": [{"name": "m0", "boot": "1"}], "edge": []}
+    assert result["machines"][0] == {
         "name": "m0",
         "cluster": "ocp",
         "role": "master",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with variables is told by a real run of preflight, and not by a task that does not understand them."""
+"""Problems of variables are reported by a real run of preflight, and not by a later task that cannot use them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def without(entry: dict[str, t.Any], key: str) -> dict[str, t.Any]:
         ),
     ],
 )
-def test_what_an_entry_lacks_is_told_among_the_faults(
+def test_missing_keys_of_an_entry_are_reported(
     changed: dict[str, t.Any], expected: list[str], tmp_path: pathlib.Path
 ) -> None:
     variables = {"dns_pxe_address": SERVER, "dns_pxe_dhcp": False, **changed}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the search for other DHCP servers takes for an answer, and what it says where it cannot ask."""
+"""The probe for other DHCP servers: packets that count as an answer, and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UDP, TCP = 17, 6
 
 
 def packet(port: int, protocol: int = UDP, options: bytes = b"") -> bytes:
-    """Of IPv4 from 10.77.0.1. options: of its header, in words of four bytes."""
+    """An IPv4 packet from 10.77.0.1. `options` of its header have words of four bytes."""
     begin = bytes([0x45 + len(options) // 4]) + bytes(8) + bytes([protocol]) + bytes(2)
     return (
         begin + socket.inet_aton("10.77.0.1") + bytes(4) + options + struct.pack("!HHHH", 67, port, 0, 0) + b"message"
@@ -35,7 +35,7 @@ def packet(port: int, protocol: int = UDP, options: bytes = b"") -> bytes:
         (packet(68, TCP), (b"", "")),
     ],
 )
-def test_an_answer_is_what_a_packet_has_for_a_client(given: bytes, expected: tuple[bytes, str]) -> None:
+def test_only_udp_packets_to_a_client_are_answers(given: bytes, expected: tuple[bytes, str]) -> None:
     spec = importlib.util.spec_from_file_location("probe", SCRIPT)
     assert spec
     assert spec.loader
@@ -44,7 +44,7 @@ def test_an_answer_is_what_a_packet_has_for_a_client(given: bytes, expected: tup
     assert probe.received(given) == expected
 
 
-def test_an_interface_at_which_nobody_can_be_asked_is_named() -> None:
+def test_an_interface_that_cannot_be_probed_is_named() -> None:
     done = subprocess.run(
         [sys.executable, SCRIPT, "10.77.0.2", "", "no-such0"], capture_output=True, text=True, timeout=60, check=False
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was given to the role becomes services, and everything that is wrong with it is told at once."""
+"""Desired services from the variables of the role; all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def members(found: DesiredServices, service: str) -> list[str]:
     return [member.name for one in found.services if one.name == service for member in one.members]
 
 
-def test_openshift_has_four_services_with_checks_of_what_is_behind_the_port() -> None:
+def test_openshift_has_four_services_with_health_checks() -> None:
     found = given()
     assert found.faults == ()
-    told = {
+    services = {
         service.name: (service.port, service.check.type, service.check.path, service.check.port, service.sources)
         for service in found.services
     }
-    assert told == {
+    assert services == {
         "ocp-api": (6443, "https", "/readyz", 0, ()),
         "ocp-machine-config": (22623, "https", "/healthz", 0, ("10.0.0.0/24",)),
         "ocp-ingress-https": (443, "http", "/healthz/ready", 1936, ()),
@@ -50,38 +50,40 @@ def test_openshift_has_four_services_with_checks_of_what_is_behind_the_port() ->
 
 
 @pytest.mark.parametrize(
-    ("complete", "there", "why"),
+    ("complete", "member", "why"),
     [
         (True, False, "is not a member, as bootstrap is complete"),
         (False, True, "is a member, as bootstrap is not complete"),
         (None, True, "health checks decide"),
     ],
 )
-def test_bootstrap_is_a_member_until_it_is_complete(complete: bool | None, there: bool, why: str) -> None:
+def test_bootstrap_is_a_member_until_it_is_complete(complete: bool | None, member: bool, why: str) -> None:
     own = {"name": "metrics", "cluster": "ocp", "port": 9000, "roles": ["master", "bootstrap"]}
     found = given([{**CLUSTER, "bootstrap_complete": complete}], services=[own])
     for service in ("ocp-api", "ocp-machine-config", "ocp-metrics"):
-        assert ("bootstrap" in members(found, service)) == there
+        assert ("bootstrap" in members(found, service)) == member
     assert why in found.messages[0]
 
 
-@pytest.mark.parametrize(("complete", "there"), [(None, False), (False, True)])
-def test_bootstrap_that_was_taken_out_stays_out_while_the_cluster_is_silent(complete: bool | None, there: bool) -> None:
+@pytest.mark.parametrize(("complete", "member"), [(None, False), (False, True)])
+def test_a_removed_bootstrap_machine_stays_removed_while_the_cluster_does_not_answer(
+    complete: bool | None, member: bool
+) -> None:
     present = "backend ocp-api\n    server master-0 10.0.0.11:6443 check\n"
     found = given([{**CLUSTER, "bootstrap_complete": complete}], present=present)
-    assert ("bootstrap" in members(found, "ocp-api")) == there
+    assert ("bootstrap" in members(found, "ocp-api")) == member
     assert "bootstrap" in members(given(present=present.replace("master-0", "bootstrap")), "ocp-api")
 
 
-def test_what_other_clusters_have_says_nothing_of_a_silent_one() -> None:
-    """Neither one whose name begins alike, nor a machine of another that has the same name."""
+def test_services_of_other_clusters_do_not_count_for_one_that_does_not_answer() -> None:
+    """Names of clusters can have the same prefix, and machines of two clusters can have the same name."""
     beginning = "backend ocp-b-api\n    server master-0 10.0.1.11:6443 check\n"
     assert "bootstrap" in members(given(present=beginning), "ocp-api")
     other = "backend ocp-api\n    server master-0 10.0.0.11:6443 check\nbackend other-api\n    server bootstrap 10.0.1.10:6443 check\n"
     assert "bootstrap" not in members(given(present=other), "ocp-api")
 
 
-def test_masters_take_ingress_where_there_are_no_workers() -> None:
+def test_masters_serve_ingress_if_there_are_no_workers() -> None:
     assert members(given(machines=MACHINES[:3]), "ocp-ingress-http") == ["master-0", "master-1"]
 
 
@@ -89,13 +91,13 @@ def test_masters_take_ingress_where_there_are_no_workers() -> None:
     ("profile", "ports"),
     [("k3s", [6443]), ("rke2", [6443, 9345, 443, 80]), ("rancher", [6443, 9345, 443, 80]), ("kubernetes", [])],
 )
-def test_other_distributions_have_services_of_their_own(profile: str, ports: list[int]) -> None:
+def test_other_distributions_have_their_own_services(profile: str, ports: list[int]) -> None:
     found = given([{"name": "ocp", "profile": profile}])
     assert found.faults == ()
     assert [service.port for service in found.services] == ports
 
 
-def test_a_service_of_a_profile_can_be_changed_and_left_out() -> None:
+def test_a_service_of_a_profile_can_be_changed_and_omitted() -> None:
     changes = [
         {"name": "api", "cluster": "ocp", "check": {"type": "tcp"}},
         {"name": "ingress-http", "cluster": "ocp", "state": "absent"},
@@ -105,7 +107,7 @@ def test_a_service_of_a_profile_can_be_changed_and_left_out() -> None:
     assert "ocp-ingress-http" not in services
 
 
-def test_members_can_have_ports_of_their_own() -> None:
+def test_members_can_have_their_own_ports() -> None:
     service = {
         "name": "web",
         "port": 80,
@@ -118,21 +120,23 @@ def test_members_can_have_ports_of_their_own() -> None:
     )
 
 
-def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
+def test_two_clusters_on_one_load_balancer_need_different_addresses() -> None:
     other = [
         {**machine, "cluster": "two", "address": machine["address"].replace("10.0.0", "10.0.1")} for machine in MACHINES
     ]
     second = {**CLUSTER, "name": "two"}
-    told = [str(fault) for fault in given([CLUSTER, second], [*MACHINES, *other]).faults]
-    assert len(told) == 4
-    assert "service ocp-api of cluster ocp): its port 6443 is also that of service two-api of cluster two" in told[0]
+    messages = [str(fault) for fault in given([CLUSTER, second], [*MACHINES, *other]).faults]
+    assert len(messages) == 4
+    assert (
+        "service ocp-api of cluster ocp): its port 6443 is also that of service two-api of cluster two" in messages[0]
+    )
     assert (
         given([{**CLUSTER, "address": "10.0.0.5"}, {**second, "address": "10.0.0.6"}], [*MACHINES, *other]).faults == ()
     )
 
 
 @pytest.mark.parametrize(
-    ("services", "told"),
+    ("services", "message"),
     [
         ([{"name": "a", "port": 80}], "service a): it has no members: neither members nor roles are set"),
         ([{"name": "a", "port": 80, "cluster": "ocp", "roles": ["storage"]}], "no machine has the role storage"),
@@ -180,14 +184,14 @@ def test_two_clusters_that_share_a_load_balancer_need_an_address_each() -> None:
         ([{"name": "a", "port": 80, "cluster": "none", "members": MEMBERS}], "its cluster none does not exist"),
     ],
 )
-def test_what_is_wrong_with_a_service_is_told(services: list[dict[str, t.Any]], told: str) -> None:
+def test_a_problem_of_a_service_is_reported(services: list[dict[str, t.Any]], message: str) -> None:
     faults = given([{"name": "ocp", "profile": "k3s"}], services=services).faults
     assert len(faults) == 1
-    assert told in str(faults[0])
+    assert message in str(faults[0])
 
 
 @pytest.mark.parametrize(
-    ("clusters", "machines", "told"),
+    ("clusters", "machines", "message"),
     [
         ([{**CLUSTER, "profile": "okd"}], MACHINES, "its profile 'okd' is unknown"),
         ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is unknown"),
@@ -204,14 +208,14 @@ def test_what_is_wrong_with_a_service_is_told(services: list[dict[str, t.Any]], 
         ),
     ],
 )
-def test_what_is_wrong_with_a_cluster_is_told(
-    clusters: list[dict[str, t.Any]], machines: list[dict[str, t.Any]], told: str
+def test_a_problem_of_a_cluster_is_reported(
+    clusters: list[dict[str, t.Any]], machines: list[dict[str, t.Any]], message: str
 ) -> None:
-    assert any(told in str(fault) for fault in given(clusters, machines).faults)
+    assert any(message in str(fault) for fault in given(clusters, machines).faults)
 
 
-def test_many_machines_cost_no_more_than_their_number() -> None:
-    """Each service reads each machine once."""
+def test_many_clusters_and_machines_have_all_their_members() -> None:
+    """Members are correct also for many clusters and machines."""
     clusters = [{**CLUSTER, "name": f"c{number}", "address": f"10.9.0.{number + 1}"} for number in range(10)]
     machines = [
         {

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine needs, from what was seen of it."""
+"""The plan of a load balancer from its observed state."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PAIR = {"virtual_addresses": ["10.0.0.5/24"]}
 
 
 def running(description: str, *servers: Server) -> dict[str, dict[str, str]]:
-    """What HAProxy answers, of a configuration by its description; its worker is the process 7."""
+    """Answers of a HAProxy that runs the configuration with this description; its worker is the process 7."""
     columns = ("pxname", "svname", "scur", "status")
     rows = [(server.backend, server.name, str(server.sessions), server.status) for server in servers]
     table = "".join(",".join(row) + "\n" for row in (columns, ("web", "FRONTEND", "3", "OPEN"), *rows))
@@ -71,11 +71,11 @@ def running(description: str, *servers: Server) -> dict[str, dict[str, str]]:
 
 
 def observed(machine: Machine, **changed: t.Any) -> Machine:
-    """Otherwise than before. Facts are given by their names."""
+    """The machine with changes to fields, or to facts by their names."""
     fields = {field.name for field in dataclasses.fields(Machine)}
     facts = {name: value for name, value in changed.items() if name not in fields}
-    made = {name: value for name, value in changed.items() if name in fields}
-    return dataclasses.replace(machine, **{"facts": machine.facts | facts, **made})
+    attributes = {name: value for name, value in changed.items() if name in fields}
+    return dataclasses.replace(machine, **{"facts": machine.facts | facts, **attributes})
 
 
 def planned(machine: Machine, **settings: t.Any) -> dict[str, t.Any]:
@@ -83,7 +83,7 @@ def planned(machine: Machine, **settings: t.Any) -> dict[str, t.Any]:
 
 
 def configured(machine: Machine = BARE, **settings: t.Any) -> Machine:
-    """After a run: everything is on disk since 900, and read at 950."""
+    """The machine after a run: all files were written at 900 and loaded at 950."""
     done = planned(machine, **settings)
     files = {
         file["path"]: File(file["path"], done["contents"][file["path"]], file["mode"], 0, 0, 900.0)
@@ -107,7 +107,7 @@ def actions(done: dict[str, t.Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("settings", [{}, PAIR], ids=["one", "pair"])
-def test_a_machine_that_is_as_it_is_to_be_needs_nothing(settings: dict[str, t.Any]) -> None:
+def test_a_machine_in_the_desired_state_needs_no_changes(settings: dict[str, t.Any]) -> None:
     done = planned(configured(**settings), **settings)
     assert (done["faults"], done["files"], done["absent"], done["actions"], done["packages"], done["record"]) == (
         [],
@@ -119,7 +119,7 @@ def test_a_machine_that_is_as_it_is_to_be_needs_nothing(settings: dict[str, t.An
     )
 
 
-def test_a_bare_machine_gets_packages_files_and_a_drop_in() -> None:
+def test_a_new_machine_needs_packages_files_and_a_drop_in() -> None:
     done = planned(BARE, **PAIR)
     assert done["packages"] == ["haproxy", "keepalived"]
     assert done["contents"][places.DROP_IN].endswith(f"[Service]\nEnvironmentFile={places.SETTINGS}\n")
@@ -135,13 +135,13 @@ def changed(machine: Machine, path: str, **attributes: t.Any) -> Machine:
 @pytest.mark.parametrize(
     ("machine", "expected"),
     [
-        # Written, and the run was killed before the reload.
+        # Files were written, and the run was killed before the reload.
         (observed(configured(), answers=running(f"{haproxy.MARK} other")), ("haproxy", "reloaded")),
-        # Somebody changed it, reloaded, and put it back.
+        # The file was changed manually, loaded, and restored.
         (changed(configured(), places.MAIN, changed_at=960.0), ("haproxy", "reloaded")),
         (observed(configured(), answers={}), ("haproxy", "restarted")),
         (observed(configured(), units={}), ("haproxy", "started")),
-        # Drained by a run that did not come to its end, after which the member was wanted again.
+        # An interrupted run drained the member, which is desired again.
         (
             observed(configured(), answers=running(configured().description, Server("web", "m0", "DRAIN", 0))),
             ("haproxy", "reloaded"),
@@ -149,17 +149,17 @@ def changed(machine: Machine, path: str, **attributes: t.Any) -> Machine:
     ],
     ids=["killed", "changed back", "another file", "stopped", "drained"],
 )
-def test_a_service_that_does_not_run_with_what_is_on_disk_is_brought_to_it(
+def test_a_service_that_has_not_loaded_its_files_is_reloaded_or_restarted(
     machine: Machine, expected: tuple[str, str]
 ) -> None:
     assert actions(planned(machine)) == [expected]
 
 
-def test_a_file_from_the_future_says_nothing() -> None:
+def test_a_file_time_in_the_future_causes_no_reload() -> None:
     assert planned(changed(configured(), places.MAIN, changed_at=NOW + 60))["actions"] == []
 
 
-def test_keepalived_reads_anew_what_is_newer_and_goes_with_its_addresses() -> None:
+def test_keepalived_is_reloaded_for_newer_files_and_stopped_without_addresses() -> None:
     pair = configured(**PAIR)
     assert actions(planned(changed(pair, places.KEEPALIVED, changed_at=960.0), **PAIR)) == [("keepalived", "reloaded")]
     assert actions(planned(changed(pair, places.KEEPALIVED_DROP_IN, changed_at=960.0), **PAIR)) == [
@@ -170,7 +170,7 @@ def test_keepalived_reads_anew_what_is_newer_and_goes_with_its_addresses() -> No
     assert places.KEEPALIVED_DROP_IN in alone["absent"]
 
 
-def test_only_members_that_serve_and_go_are_drained() -> None:
+def test_only_removed_members_that_serve_are_drained() -> None:
     servers = (
         Server("web", "m0", "UP", 0),
         Server("web", "m1", "UP", 5),
@@ -185,12 +185,12 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         in fault["text"]
     )
     assert planned(configured(), collections=[])["faults"] == []
-    # Of a HAProxy that is not ours, nothing is known.
+    # Members of an existing HAProxy configuration are unknown.
     assert planned(observed(machine, answers={}))["drains"] == []
 
 
 @pytest.mark.parametrize(
-    ("machine", "settings", "told"),
+    ("machine", "settings", "message"),
     [
         (
             observed(BARE, listeners=(Listener("tcp", "0.0.0.0", 80, "nginx"),)),
@@ -229,7 +229,7 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         (BARE, {"virtual_addresses": ["10.0.0.3/24"]}, "10.0.0.3 is a load balancer's own address"),
         (BARE, {"virtual_addresses": ["10.0.0.500"]}, "load_balancer_virtual_addresses, 10.0.0.500"),
         (BARE, {**PAIR, "interface": "eth9"}, "the interface eth9 does not exist"),
-        # Also where another one of that name has an address.
+        # The fault is reported although another peer has this name and an address.
         (
             BARE,
             {**PAIR, "peers": [{"name": "lb-1", "address": "lb-1"}, *SETTINGS["peers"]]},
@@ -242,29 +242,27 @@ def test_only_members_that_serve_and_go_are_drained() -> None:
         ),
     ],
 )
-def test_what_stands_against_it_is_told_and_nothing_is_planned_for_that(
-    machine: Machine, settings: dict[str, t.Any], told: str
-) -> None:
+def test_a_problem_is_reported_with_the_next_step(machine: Machine, settings: dict[str, t.Any], message: str) -> None:
     (fault,) = planned(machine, **settings)["faults"]
-    assert told in fault["text"]
+    assert message in fault["text"]
     assert ". Next: " in fault["text"]
 
 
-def test_haproxy_itself_is_not_in_its_own_way_and_other_addresses_are_free() -> None:
+def test_ports_of_haproxy_itself_and_on_other_addresses_are_free() -> None:
     assert planned(observed(BARE, listeners=(Listener("tcp", "0.0.0.0", 80, "haproxy"),)))["faults"] == []
     service = {**SETTINGS["services"][0], "address": "10.0.0.5"}
     beside = observed(BARE, listeners=(Listener("tcp", "10.0.0.6", 80, "nginx"),))
     assert planned(beside, services=[service], **PAIR)["faults"] == []
     assert planned(observed(beside, addresses={"10.0.0.5": "eth1"}), services=[service])["faults"] == []
-    written_otherwise = planned(
+    other_notation = planned(
         BARE, services=[{**service, "address": "2001:db8::5"}], virtual_addresses=["2001:DB8:0::5/64"]
     )
-    assert "bind [2001:db8::5]:80 transparent\n" in written_otherwise["contents"][places.MAIN]
+    assert "bind [2001:db8::5]:80 transparent\n" in other_notation["contents"][places.MAIN]
 
 
-def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> None:
-    theirs = {places.FOREIGN: File(places.FOREIGN, "frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
-    machine = observed(BARE, files=theirs, units={"haproxy": Unit(True, True, True, 1.0)}, programs="haproxy")
+def test_an_existing_haproxy_configuration_is_only_replaced_if_requested() -> None:
+    existing = {places.FOREIGN: File(places.FOREIGN, "frontend a\n    bind *:81\n", "0644", 0, 0, 1.0)}
+    machine = observed(BARE, files=existing, units={"haproxy": Unit(True, True, True, 1.0)}, programs="haproxy")
     assert "existing configuration" in planned(machine)["faults"][0]["text"]
     done = planned(machine, replace=True)
     assert (done["faults"], actions(done)) == ([], [("haproxy", "restarted")])
@@ -278,7 +276,7 @@ def test_a_haproxy_that_serves_for_somebody_else_is_left_alone_until_told() -> N
     assert back["packages"] == []
 
 
-def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
+def test_redhat_has_another_socket_a_folder_for_fragments_and_selinux() -> None:
     machine = observed(
         BARE,
         os_release='ID="rhel"\n',
@@ -288,7 +286,7 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     )
     done = planned(machine, **PAIR)
     assert (done["faults"], done["apt"], done["selinux"]) == ([], False, True)
-    # Booleans are switched by a library that minimal installations lack.
+    # Booleans need a library that minimal installations do not have.
     assert done["packages"] == ["haproxy", "keepalived", "python3-libselinux", "python3-libsemanage"]
     assert planned(observed(machine, libraries="selinux semanage"))["packages"] == ["haproxy"]
     assert planned(observed(machine, selinux="disabled"))["packages"] == ["haproxy"]
@@ -309,24 +307,24 @@ def test_redhat_has_another_socket_a_folder_of_fragments_and_selinux() -> None:
     assert not planned(observed(machine, selinux="disabled"))["selinux"]
 
 
-def test_what_is_not_needed_any_more_is_closed_and_teardown_closes_all() -> None:
+def test_openings_that_are_no_longer_needed_are_closed_and_teardown_closes_all() -> None:
     opened = Record(openings=({"port": 80, "source": "10.0.0.0/24"}, {"port": 81, "source": ""})).as_text()
     machine = observed(configured(), firewalls=("ufw",))
     machine = changed(machine, places.RECORD, text=opened)
     assert [(change["open"], change["port"]) for change in planned(machine)["firewall"]] == [(True, 80), (False, 81)]
     assert [(change["open"], change["port"]) for change in restored(machine)["firewall"]] == [(False, 80), (False, 81)]
-    # Closed, they are nobody's: who opens the port later keeps it open.
+    # A closed opening is removed from the record, so a port that another user opens later stays open.
     after = planned(machine)["record_after"]
     assert [
         (change["open"], change["port"]) for change in planned(changed(machine, places.RECORD, text=after))["firewall"]
     ] == [(True, 80)]
-    # Whose firewall is their own matter, theirs stays as it is, to teardown as well.
-    theirs = planned(observed(BARE, firewalls=("ufw",)), firewall=False)
-    assert (theirs["firewall"], json.loads(theirs["record"])["openings"]) == ([], [])
+    # With load_balancer_firewall: false the firewall is not changed, and neither at teardown.
+    existing = planned(observed(BARE, firewalls=("ufw",)), firewall=False)
+    assert (existing["firewall"], json.loads(existing["record"])["openings"]) == ([], [])
     assert planned(observed(BARE, firewalls=("nftables",)))["messages"][-1].endswith("allow 80/tcp from 10.0.0.0/24")
 
 
-def test_passwords_are_in_a_file_of_roots_alone_that_is_shown_nowhere() -> None:
+def test_passwords_are_in_a_file_that_only_root_can_read_and_that_is_not_shown() -> None:
     done = planned(BARE, stats_address="10.0.0.3", stats_user="ops", stats_password="s3cret")
     assert [
         (file["mode"], file["sensitive"]) for file in done["files"] if "s3cret" in done["contents"][file["path"]]

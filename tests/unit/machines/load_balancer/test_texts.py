@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Texts of HAProxy and keepalived, what HAProxy says about them, and how many connections a machine can carry."""
+"""Configurations of HAProxy and keepalived, errors that HAProxy reports, and connection limits of a machine."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_a_service_is_a_frontend_and_a_backend() -> None:
     assert BACKEND in text()
 
 
-def test_the_order_of_what_was_given_makes_no_other_text() -> None:
+def test_the_order_of_services_and_members_does_not_change_the_text() -> None:
     other = dataclasses.replace(API, name="b", port=1)
     turned = dataclasses.replace(API, members=API.members[::-1])
     assert haproxy.render([API, other], GIVEN, "") == haproxy.render([other, turned], GIVEN, "")
 
 
-def test_each_change_gives_another_mark() -> None:
+def test_each_change_has_another_mark() -> None:
     marks = {
         haproxy.mark([haproxy.render([API], given, others)])
         for given, others in ((GIVEN, ""), (dataclasses.replace(GIVEN, maxconn=1), ""), (GIVEN, "listen mine"))
@@ -65,11 +65,11 @@ def test_each_change_gives_another_mark() -> None:
 
 
 def test_the_mark_of_a_configuration_stays_the_same_from_release_to_release() -> None:
-    """Another one has HAProxy reloaded on every load balancer: only where what it does has changed may this one change."""
+    """Another mark reloads HAProxy on every load balancer, so it may only change if the behavior changes."""
     assert haproxy.mark([text()]) == "hwaccel.gpu 2a886f176c240075"
 
 
-def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
+def test_clients_behind_another_proxy_are_identified_by_its_header() -> None:
     found = text(
         dataclasses.replace(
             API,
@@ -84,12 +84,12 @@ def test_clients_behind_another_proxy_are_known_by_its_header() -> None:
     assert "server m0 10.0.0.11:6443 check inter 5s fall 2 rise 2 port 1936 send-proxy-v2\n" in found
 
 
-def test_a_service_can_listen_on_both_families() -> None:
+def test_a_service_can_listen_on_both_address_families() -> None:
     assert "    bind [::]:6443 v4v6\n" in text(dataclasses.replace(API, address="::"))
     assert dataclasses.replace(API, address="::").listens_with("10.0.0.5", 6443)
 
 
-def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> None:
+def test_a_virtual_address_is_bound_while_another_load_balancer_has_it() -> None:
     virtual = dataclasses.replace(GIVEN, virtual=("10.0.0.5",))
     assert "    bind 10.0.0.5:6443 transparent\n" in haproxy.render(
         [dataclasses.replace(API, address="10.0.0.5")], virtual, ""
@@ -97,7 +97,7 @@ def test_an_address_that_another_load_balancer_has_now_is_bound_already() -> Non
     assert "transparent" not in haproxy.render([API], virtual, "")
 
 
-def test_statistics_elsewhere_want_a_password() -> None:
+def test_statistics_on_other_addresses_require_a_password() -> None:
     found = haproxy.render([], dataclasses.replace(GIVEN, stats_address="fd00::5", stats_user="ops"), "")
     assert (
         "bind [fd00::5]:8404\n    mode http\n    http-request auth realm statistics unless { http_auth(hwaccel-users) }"
@@ -106,37 +106,37 @@ def test_statistics_elsewhere_want_a_password() -> None:
     assert haproxy.users("ops", 'a b"#$').endswith('user ops insecure-password a\\ b\\"\\#\\$\n')
 
 
-def test_what_haproxy_says_is_told_with_the_line_that_it_means() -> None:
-    said = """[NOTICE]   (549) : haproxy version is 2.6.12-1+deb12u3
+def test_an_error_of_haproxy_is_reported_with_its_line() -> None:
+    output = """[NOTICE]   (549) : haproxy version is 2.6.12-1+deb12u3
 [ALERT]    (549) : config : parsing [/dev/stdin:2] : unknown keyword 'foo' in 'global' section
 [ALERT]    (549) : config : Error(s) found in configuration file : /dev/stdin
 [ALERT]    (549) : config : Fatal errors found in configuration.
 """
-    found = verdict.faults("global\n  foo bar\n", 1, said)
+    found = verdict.faults("global\n  foo bar\n", 1, output)
     assert [(fault.where, fault.why) for fault in found] == [
         ("line: foo bar", "unknown keyword 'foo' in 'global' section")
     ]
-    assert verdict.faults("global\n", 0, said) == []
+    assert verdict.faults("global\n", 0, output) == []
     assert "Killed" in str(verdict.faults("global\n", 137, "Killed")[0])
 
 
 @pytest.mark.parametrize(
-    ("files", "memory_gib", "most"), [(1024, 16, 399), (20000, 16, 9500), (524288, 64, 100000), (524288, 2, 15000)]
+    ("files", "memory_gib", "maximum"), [(1024, 16, 399), (20000, 16, 9500), (524288, 64, 100000), (524288, 2, 15000)]
 )
-def test_connections_are_as_many_as_files_and_memory_allow(files: int, memory_gib: int, most: int) -> None:
+def test_connections_are_limited_by_open_files_and_memory(files: int, memory_gib: int, maximum: int) -> None:
     found = limits.connections(limits.Limits(files, memory_gib * 1024 * 1024), 6, 20)
-    assert found == most
+    assert found == maximum
     assert limits.shortage(found, limits.Limits(files, memory_gib * 1024 * 1024), 6, 20) == []
 
 
-def test_more_than_the_machine_can_carry_is_told_with_what_it_can() -> None:
+def test_too_many_connections_are_reported_with_the_maximum() -> None:
     (fault,) = limits.shortage(20000, limits.Limits(20000, 16 * 1024 * 1024), 6, 20)
     assert "20000 connections need 40226 open files, but the limit of the service is 20000" in str(fault)
     assert "set it to 9500" in fault.next_step
     assert limits.shortage(0, limits.Limits(256, 16 * 1024 * 1024), 6, 20)
 
 
-def test_load_balancers_tell_each_other_and_the_first_is_preferred() -> None:
+def test_load_balancers_are_peers_and_the_first_has_priority() -> None:
     virtual = keepalived.Virtual(("10.0.0.5/24", "fd00::5/64"), ("10.0.0.3", "10.0.0.4"), 1, "eth0", 51, True)
     found = keepalived.render(virtual, "/check")
     assert "    priority 190\n" in found

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines for the tests of node_runtime, as they are observed."""
+"""Observed machines for the tests of node_runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered
 
 CRI, RUNTIME = "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"
-#: The main file of Debian 12's package, with what an administrator adds.
+#: The main file of Debian 12's package with changes of an administrator.
 EDITED = """version = 2
 # our mirror, see ticket 4711
 [plugins]
@@ -29,7 +29,7 @@ EDITED = """version = 2
   [plugins."io.containerd.internal.v1.opt"]
     path = "/var/lib/containerd/opt"
 """
-#: As `containerd config dump` of 1.6.20, 1.7 and 2.4.2 has it where no file names a runtime; cut down to what is read.
+#: Output of `containerd config dump` of 1.6.20, 1.7 and 2.4.2 if no file names a runtime, reduced to the parts that are read.
 DUMPS = {
     "1.6.20": f'version = 2\n[plugins."{CRI}".containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n',
     "1.7.29": f'version = 2\n[plugins."{CRI}"]\nenable_cdi = false\n[plugins."{CRI}".containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n',
@@ -54,25 +54,25 @@ def host(
     )
 
 
-def after(before: Host, made: Rendered) -> Host:
-    """The machine once the files are written, as the next run sees it."""
+def after(before: Host, rendered: Rendered) -> Host:
+    """The machine after the files are written, as the next run observes it."""
     files = {
         **before.files,
-        **{one.path: File(one.path, one.text, one.mode, one.uid, one.gid, 300.0) for one in made.contents},
+        **{one.path: File(one.path, one.text, one.mode, one.uid, one.gid, 300.0) for one in rendered.contents},
     }
     imports = [*before.imports]
     if containerd.DROP_IN in files and containerd.DROP_IN not in imports:
         imports.append(containerd.DROP_IN)
-    left = {path: file for path, file in files.items() if path not in made.absent}
-    return dataclasses.replace(before, files=left, imports=tuple(imports))
+    remaining = {path: file for path, file in files.items() if path not in rendered.absent}
+    return dataclasses.replace(before, files=remaining, imports=tuple(imports))
 
 
-def text(made: Rendered, path: str) -> str:
-    return next(one.text for one in made.contents if one.path == path)
+def text(rendered: Rendered, path: str) -> str:
+    return next(one.text for one in rendered.contents if one.path == path)
 
 
 def lines_added(old: str, new: str) -> list[str]:
-    """Lines that are only in the new text; asserts that all others are there, byte for byte and in their order."""
+    """Lines that are only in the new text; asserts that all others are unchanged and in their order."""
     rest = iter(old.splitlines(keepends=True))
     added, expected = [], next(rest, None)
     for line in new.splitlines(keepends=True):

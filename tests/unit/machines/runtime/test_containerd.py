@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd: what is added to its files, what survives, and what the real program makes of it."""
+"""containerd: changes to its files, settings that are kept, and how the real program reads them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ BINARY = "/usr/bin/nvidia-container-runtime"
 ADDITIONAL, DEFAULT = RuntimeSettings(), RuntimeSettings(default=True)
 
 
-def drop_in(machine: Host, wanted: RuntimeSettings = ADDITIONAL) -> dict[str, t.Any]:
-    return tomllib.loads(text(containerd.render(machine, CONFIG, wanted), DROP_IN))
+def drop_in(machine: Host, desired: RuntimeSettings = ADDITIONAL) -> dict[str, t.Any]:
+    return tomllib.loads(text(containerd.render(machine, CONFIG, desired), DROP_IN))
 
 
-def test_1_6_gets_the_whole_table_because_it_takes_nothing_of_the_main_file_beside_it() -> None:
+def test_1_6_needs_the_whole_table_because_a_drop_in_replaces_that_of_the_main_file() -> None:
     found = table(drop_in(host("1.6.20", {CONFIG: EDITED})))
     assert found["sandbox_image"] == "mirror.example.com/pause:3.9"
     assert found["cni"] == {"bin_dir": "/usr/lib/cni", "conf_dir": "/etc/cni/net.d"}
@@ -53,7 +53,7 @@ def test_1_6_gets_the_whole_table_because_it_takes_nothing_of_the_main_file_besi
     assert "default_runtime_name" not in found["containerd"]
 
 
-def test_1_6_keeps_its_own_runc_where_no_file_names_a_runtime() -> None:
+def test_1_6_keeps_its_default_runc_if_no_file_names_a_runtime() -> None:
     found = table(drop_in(host("1.6.20", {CONFIG: f'version = 2\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'})))
     assert sorted(found["containerd"]["runtimes"]) == ["nvidia", "runc"]
 
@@ -61,7 +61,7 @@ def test_1_6_keeps_its_own_runc_where_no_file_names_a_runtime() -> None:
 @pytest.mark.parametrize(
     ("version", "plugin", "form"), [("2.0.5", RUNTIME, 3), ("2.4.2", RUNTIME, 4), ("2.4.2", CRI, 2)]
 )
-def test_2_gets_the_runtime_alone(version: str, plugin: str, form: int) -> None:
+def test_2_needs_only_the_runtime(version: str, plugin: str, form: int) -> None:
     options = f'[plugins."{plugin}".containerd.runtimes.runc.options]\nSystemdCgroup = true\n'
     found = drop_in(
         host(version, {CONFIG: f'version = {form}\n[plugins."{plugin}"]\nmax_container_log_line_size = 7\n{options}'})
@@ -74,42 +74,42 @@ def test_2_gets_the_runtime_alone(version: str, plugin: str, form: int) -> None:
 
 
 @pytest.mark.parametrize(("version", "known"), [("1.6.20", False), ("1.7.29", True), ("2.0.5", True), ("2.4.2", False)])
-def test_cdi_is_switched_where_the_version_knows_the_switch(version: str, known: bool) -> None:
-    for wanted in (ADDITIONAL, RuntimeSettings(cdi=False)):
-        found = next(iter(drop_in(host(version, {}), wanted)["plugins"].values()))
-        assert found.get("enable_cdi") == (wanted.cdi if known else None)
+def test_cdi_is_set_if_the_version_has_the_option(version: str, known: bool) -> None:
+    for desired in (ADDITIONAL, RuntimeSettings(cdi=False)):
+        found = next(iter(drop_in(host(version, {}), desired)["plugins"].values()))
+        assert found.get("enable_cdi") == (desired.cdi if known else None)
 
 
-def test_the_main_file_gets_one_line_and_keeps_every_other_byte_with_mode_and_owner() -> None:
+def test_one_line_is_added_to_the_main_file_and_everything_else_is_kept() -> None:
     machine = host("1.6.20", {})
     machine.files[CONFIG] = File(CONFIG, EDITED, "0600", 7, 8, 1.0)
-    made = containerd.render(machine, CONFIG, ADDITIONAL)
-    assert lines_added(EDITED, text(made, CONFIG)) == [f'imports = ["{DROP_IN}"]\n']
-    # The drop-in has a copy of what is in the main file, which may be nobody else's business.
-    assert {(one.mode, one.uid, one.gid) for one in made.contents} == {("0600", 7, 8)}
+    rendered = containerd.render(machine, CONFIG, ADDITIONAL)
+    assert lines_added(EDITED, text(rendered, CONFIG)) == [f'imports = ["{DROP_IN}"]\n']
+    # The drop-in has a copy of settings of the main file, which may be confidential.
+    assert {(one.mode, one.uid, one.gid) for one in rendered.contents} == {("0600", 7, 8)}
 
 
-def test_the_main_file_stays_as_it_is_where_a_pattern_covers_the_drop_in() -> None:
+def test_the_main_file_is_unchanged_if_a_pattern_imports_the_drop_in() -> None:
     main = 'version = 2\nimports = ["conf.d/*.toml"]\n'
-    made = containerd.render(host("1.6.20", {CONFIG: main}), CONFIG, ADDITIONAL)
-    assert text(made, CONFIG) == main
+    rendered = containerd.render(host("1.6.20", {CONFIG: main}), CONFIG, ADDITIONAL)
+    assert text(rendered, CONFIG) == main
     assert f'imports = ["{STAGING}/containerd/drop-in.toml"]' in next(
-        one.text for one in made.staged if one.path == containerd.AFTER
+        one.text for one in rendered.staged if one.path == containerd.AFTER
     )
 
 
-def test_a_file_of_somebody_else_that_would_hide_ours_is_a_fault() -> None:
+def test_an_existing_file_that_would_override_the_drop_in_is_a_fault() -> None:
     later = "/etc/containerd/conf.d/zz.toml"
     files = {
         CONFIG: 'version = 2\nimports = ["/etc/containerd/conf.d/*.toml"]\n',
         later: f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "x"\n',
     }
-    made = containerd.render(host("1.6.20", files, (later,)), CONFIG, ADDITIONAL)
-    assert [fault.where for fault in made.faults] == [later]
+    rendered = containerd.render(host("1.6.20", files, (later,)), CONFIG, ADDITIONAL)
+    assert [fault.where for fault in rendered.faults] == [later]
     assert containerd.render(host("2.4.2", files, (later,)), CONFIG, ADDITIONAL).faults == []
 
 
-def test_what_other_drop_ins_say_is_in_the_copy_and_the_last_one_wins() -> None:
+def test_the_copy_includes_other_drop_ins_and_the_last_one_has_precedence() -> None:
     first, last = "/etc/containerd/a.toml", "/etc/containerd/b.toml"
     files = {
         CONFIG: EDITED,
@@ -121,22 +121,22 @@ def test_what_other_drop_ins_say_is_in_the_copy_and_the_last_one_wins() -> None:
 
 
 @pytest.mark.parametrize("version", sorted(DUMPS))
-@pytest.mark.parametrize("wanted", [ADDITIONAL, DEFAULT])
-def test_its_own_files_are_what_it_wants(version: str, wanted: RuntimeSettings) -> None:
+@pytest.mark.parametrize("desired", [ADDITIONAL, DEFAULT])
+def test_rendering_again_changes_nothing(version: str, desired: RuntimeSettings) -> None:
     machine = host(version, {CONFIG: EDITED})
-    made = containerd.render(machine, CONFIG, wanted)
-    again = containerd.render(after(machine, made), CONFIG, wanted)
-    assert [(one.path, one.text) for one in again.contents] == [(one.path, one.text) for one in made.contents]
+    rendered = containerd.render(machine, CONFIG, desired)
+    again = containerd.render(after(machine, rendered), CONFIG, desired)
+    assert [(one.path, one.text) for one in again.contents] == [(one.path, one.text) for one in rendered.contents]
 
 
-def test_a_later_edit_of_the_main_file_reaches_the_copy() -> None:
+def test_a_later_change_of_the_main_file_is_copied() -> None:
     machine = host("1.6.20", {CONFIG: EDITED})
     second = after(machine, containerd.render(machine, CONFIG, ADDITIONAL))
     second.files[CONFIG] = File(CONFIG, second.text(CONFIG).replace("pause:3.9", "pause:3.10"))
     assert table(drop_in(second))["sandbox_image"] == "mirror.example.com/pause:3.10"
 
 
-def test_the_default_goes_when_it_is_no_longer_wanted() -> None:
+def test_the_default_is_removed_when_it_is_no_longer_desired() -> None:
     machine = host("1.6.20", {CONFIG: EDITED})
     second = after(machine, containerd.render(machine, CONFIG, DEFAULT))
     assert table(drop_in(machine, DEFAULT))["containerd"]["default_runtime_name"] == "nvidia"
@@ -146,7 +146,7 @@ def test_the_default_goes_when_it_is_no_longer_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("main", "dump", "told"),
+    ("main", "dump", "message"),
     [
         ("[plugins.cri]\n", Command(0, ""), "no longer supported .*containerd config migrate"),
         ("version = 1\n", Command(0, ""), "no longer supported"),
@@ -157,10 +157,10 @@ def test_the_default_goes_when_it_is_no_longer_wanted() -> None:
         ),
     ],
 )
-def test_a_configuration_that_cannot_be_extended_is_refused(main: str, dump: Command, told: str) -> None:
+def test_a_configuration_that_cannot_be_extended_is_reported(main: str, dump: Command, message: str) -> None:
     machine = host("1.6.20", {CONFIG: main})
     machine.commands["containerd_dump"] = dump
-    with pytest.raises(HwaccelError, match=told):
+    with pytest.raises(HwaccelError, match=message):
         containerd.render(machine, CONFIG, ADDITIONAL)
 
 
@@ -174,9 +174,9 @@ def test_credentials_of_registries_are_not_shown() -> None:
     )
 
 
-def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
-    theirs = f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'
-    assert containerd.handler_of_others(host("1.6.20", {CONFIG: theirs}), CONFIG, "nvidia") == CONFIG
+def test_an_existing_runtime_and_serving_of_pods_are_detected() -> None:
+    existing = f'version = 2\n[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'
+    assert containerd.handler_of_others(host("1.6.20", {CONFIG: existing}), CONFIG, "nvidia") == CONFIG
     machine = host("1.6.20", {CONFIG: EDITED})
     assert (
         containerd.handler_of_others(after(machine, containerd.render(machine, CONFIG, ADDITIONAL)), CONFIG, "nvidia")
@@ -187,7 +187,7 @@ def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after_dump", "told"),
+    ("after_dump", "message"),
     [
         (Command(1, "", "containerd: boom"), "boom"),
         (Command(0, DUMPS["1.6.20"], 'level=warning msg="Ignoring unknown key in TOML: row 3"\n'), "unknown key"),
@@ -199,13 +199,13 @@ def test_whose_runtime_is_there_and_whether_pods_are_served() -> None:
         (Command(0, DUMPS["1.6.20"] + f'[plugins."{CRI}".containerd.runtimes.nvidia]\nruntime_type = "x"\n'), ""),
     ],
 )
-def test_containerds_own_reading_decides(after_dump: Command, told: str) -> None:
+def test_the_configuration_that_containerd_reads_is_validated(after_dump: Command, message: str) -> None:
     found = containerd.staged_faults(Command(0, DUMPS["1.6.20"]), after_dump, ADDITIONAL)
-    assert re.search(told, " ".join(map(str, found))) if told else found == []
+    assert re.search(message, " ".join(map(str, found))) if message else found == []
 
 
 def programs() -> list[pathlib.Path]:
-    """Real ones: those that HWACCEL_CONTAINERDS names, that of this machine, and those that the rig of real nodes has built."""
+    """Real programs: those in HWACCEL_CONTAINERDS, the one of this machine, and one that the rig of real nodes has built."""
     named = [pathlib.Path(path) for path in os.environ.get("HWACCEL_CONTAINERDS", "").split(":") if path]
     here = [pathlib.Path(path) for path in (shutil.which("containerd"),) if path]
     return [*named, *here, *sorted(cache_folder().glob("node/parts/containerd-*/containerd"))[-1:]]
@@ -216,7 +216,7 @@ def programs() -> list[pathlib.Path]:
     reason="no containerd: neither installed, nor built by the rig of real nodes, nor named by HWACCEL_CONTAINERDS",
 )
 @pytest.mark.parametrize("program", programs(), ids=str)
-@pytest.mark.parametrize("wanted", [ADDITIONAL, DEFAULT], ids=["additional", "default"])
+@pytest.mark.parametrize("desired", [ADDITIONAL, DEFAULT], ids=["additional", "default"])
 @pytest.mark.parametrize(
     "main",
     [
@@ -227,27 +227,27 @@ def programs() -> list[pathlib.Path]:
     ],
 )
 def test_the_real_program_reads_the_runtime_and_no_other_change(
-    tmp_path: pathlib.Path, program: pathlib.Path, wanted: RuntimeSettings, main: str
+    tmp_path: pathlib.Path, program: pathlib.Path, desired: RuntimeSettings, main: str
 ) -> None:
-    def ask(*arguments: str) -> Command:
+    def execute(*arguments: str) -> Command:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=300, check=False)
         return Command(done.returncode, done.stdout, done.stderr)
 
-    main = ask("config", "default").output if main == "all defaults" else main
-    machine = Host(commands={"containerd": ask("--version"), "containerd_dump": ask("config", "default")})
+    main = execute("config", "default").output if main == "all defaults" else main
+    machine = Host(commands={"containerd": execute("--version"), "containerd_dump": execute("config", "default")})
     if main:
         (tmp_path / "config.toml").write_text(main, encoding="utf-8")
         machine.files[CONFIG] = File(CONFIG, main)
-        machine.commands["containerd_dump"] = ask("-c", str(tmp_path / "config.toml"), "config", "dump")
-    for staged in (made := containerd.render(machine, CONFIG, wanted)).staged:
+        machine.commands["containerd_dump"] = execute("-c", str(tmp_path / "config.toml"), "config", "dump")
+    for staged in (rendered := containerd.render(machine, CONFIG, desired)).staged:
         (tmp_path / pathlib.Path(staged.path).name).write_text(
             staged.text.replace(f"{STAGING}/containerd", str(tmp_path)), encoding="utf-8"
         )
     before, after_it = (
-        ask("-c", str(tmp_path / pathlib.Path(path).name), "config", "dump")
+        execute("-c", str(tmp_path / pathlib.Path(path).name), "config", "dump")
         for path in (containerd.BEFORE, containerd.AFTER)
     )
-    assert containerd.staged_faults(before, after_it, wanted) == []
+    assert containerd.staged_faults(before, after_it, desired) == []
     assert BINARY in after_it.output
     if main:
-        assert len(set(text(made, CONFIG).splitlines(keepends=True)) - set(main.splitlines(keepends=True))) <= 1
+        assert len(set(text(rendered, CONFIG).splitlines(keepends=True)) - set(main.splitlines(keepends=True))) <= 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole plan of a machine: who brings it, what is installed, which services run with what is on disk, and the way back."""
+"""The plan of a machine: provider, packages, files, restarts of services, and teardown."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ def planned(host: Host, **settings: t.Any) -> dict[str, t.Any]:
     return plan.plan(host, {**SETTINGS, **settings})
 
 
-def texts(made: dict[str, t.Any]) -> list[str]:
-    return [fault["text"] for fault in made["faults"]]
+def texts(result: dict[str, t.Any]) -> list[str]:
+    return [fault["text"] for fault in result["faults"]]
 
 
-def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
-    """The machine once the plan is carried out."""
-    files = {path: file for path, file in host.files.items() if path not in made["absent"]}
-    for path in made["originals"]:
+def applied(host: Host, result: dict[str, t.Any], at: float = 300.0) -> Host:
+    """The machine after the plan was applied."""
+    files = {path: file for path, file in host.files.items() if path not in result["absent"]}
+    for path in result["originals"]:
         files[originals.original(path)] = File(originals.original(path), host.text(path))
-    for one in made["files"]:
-        if host.text(one["path"]) != made["contents"][one["path"]]:
+    for one in result["files"]:
+        if host.text(one["path"]) != result["contents"][one["path"]]:
             files[one["path"]] = File(
-                one["path"], made["contents"][one["path"]], one["mode"], one["uid"], one["gid"], at
+                one["path"], result["contents"][one["path"]], one["mode"], one["uid"], one["gid"], at
             )
-    if made["record"]:
-        files[originals.RECORD] = File(originals.RECORD, made["record"])
+    if result["record"]:
+        files[originals.RECORD] = File(originals.RECORD, result["record"])
     imports = [containerd.DROP_IN] if containerd.DROP_IN in files else []
     return Host(host.facts, files, host.commands, host.units, imports)
 
 
 @pytest.mark.parametrize(
-    ("facts", "files", "settings", "provider", "told"),
+    ("facts", "files", "settings", "provider", "message"),
     [
         ({}, {}, {}, "hwaccel", "this role provides it (there is no other provider)"),
         ({"gpus": ""}, {}, {}, "none", "the machine has no NVIDIA GPU"),
@@ -101,27 +101,27 @@ def applied(host: Host, made: dict[str, t.Any], at: float = 300.0) -> Host:
         ({}, {}, {"provider": "existing"}, "existing", "node_runtime_provider says so"),
     ],
 )
-def test_who_brings_it(
-    facts: dict[str, str], files: dict[str, str], settings: dict[str, t.Any], provider: str, told: str
+def test_the_provider(
+    facts: dict[str, str], files: dict[str, str], settings: dict[str, t.Any], provider: str, message: str
 ) -> None:
-    made = planned(machine(files, **facts), **settings)
-    assert made["provider"] == provider
-    assert told in made["messages"][0]
-    assert bool(made["files"]) == (provider == "hwaccel")
-    assert made["faults"] == []
+    result = planned(machine(files, **facts), **settings)
+    assert result["provider"] == provider
+    assert message in result["messages"][0]
+    assert bool(result["files"]) == (provider == "hwaccel")
+    assert result["faults"] == []
 
 
-def test_what_the_role_has_brought_is_not_somebody_elses() -> None:
+def test_a_runtime_of_the_role_is_not_an_existing_one() -> None:
     host = machine({docker.CONFIG: "{}"})
     host.units["docker"] = Unit(loaded=True)
     assert planned(applied(host, planned(host)))["provider"] == "hwaccel"
 
 
 @pytest.mark.parametrize(("facts", "files"), [({"ostree": "yes"}, {}), ({}, {containerd.OF_TOOLKIT_CONTAINER: ""})])
-def test_what_cannot_be_is_refused(facts: dict[str, str], files: dict[str, str]) -> None:
-    made = planned(machine(files, **facts), provider="hwaccel")
-    assert len(made["faults"]) == 1
-    assert made["files"] == []
+def test_an_impossible_provider_is_reported(facts: dict[str, str], files: dict[str, str]) -> None:
+    result = planned(machine(files, **facts), provider="hwaccel")
+    assert len(result["faults"]) == 1
+    assert result["files"] == []
 
 
 def test_the_second_run_changes_nothing_and_restarts_nothing() -> None:
@@ -135,7 +135,7 @@ def test_the_second_run_changes_nothing_and_restarts_nothing() -> None:
     assert (again["files"], again["record"]) == ([], "")
 
 
-def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
+def test_a_file_of_the_role_with_another_mode_is_written_again() -> None:
     host = machine()
     second = applied(host, planned(host), at=150.0)
     kept = second.files[containerd.DROP_IN]
@@ -143,7 +143,7 @@ def test_a_file_of_the_role_that_others_may_write_is_written_again() -> None:
     assert [(one["path"], one["mode"]) for one in planned(second)["files"]] == [(containerd.DROP_IN, kept.mode)]
 
 
-def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_not_run_is_not() -> None:
+def test_a_running_service_that_is_older_than_its_files_is_restarted() -> None:
     host = machine()
     written = applied(host, planned(host), at=300.0)
     assert [one["why"] for one in planned(written)["actions"]] == [
@@ -154,13 +154,13 @@ def test_a_service_that_is_older_than_its_files_is_restarted_and_one_that_does_n
 
 
 @pytest.mark.parametrize(
-    ("generated", "since", "restarted"),
+    ("generated", "installed_at", "restarted"),
     [("0", "300", True), ("0", "", True), ("0", "100", False), ("4", "300", False), ("", "300", False)],
 )
-def test_k3s_is_restarted_once_the_runtime_is_there_and_not_again_and_again(
-    generated: str, since: str, restarted: bool
+def test_k3s_is_restarted_once_after_the_runtime_is_installed(
+    generated: str, installed_at: str, restarted: bool
 ) -> None:
-    host = machine(k3s_generated=generated, runtime_since=since)
+    host = machine(k3s_generated=generated, runtime_since=installed_at)
     host.units.clear()
     host.units["k3s-agent"] = Unit(loaded=True, active=True, started_at=200.0)
     assert [one["unit"] for one in planned(host)["actions"]] == (["k3s-agent"] if restarted else [])
@@ -170,57 +170,57 @@ LIVE, NOT_LIVE = Command(0, "true\n"), Command(0, "false\n")
 
 
 @pytest.mark.parametrize(
-    ("drain", "live", "file", "drained", "looked"),
+    ("drain", "live", "file", "drained", "checked"),
     [
         ("ends_pods", NOT_LIVE, "{}", "a restart of docker ends its containers", True),
-        # The daemon gives no answer.
+        # The daemon does not answer.
         ("ends_pods", Command(1, "", "permission denied"), "{}", "a restart of docker ends its containers", True),
         ("ends_pods", None, "{}", "a restart of docker ends its containers", True),
         ("ends_pods", LIVE, '{"live-restore": true}', "", True),
-        # By its unit's command line.
+        # The unit's command line enables it.
         ("ends_pods", LIVE, "{}", "", True),
-        # As it is started, it does not know it any more; as it is stopped, it does not know it yet.
+        # Live restore must be enabled both in the running daemon and in the file of the next start.
         ("ends_pods", LIVE, '{"live-restore": false}', "a restart of docker ends its containers", True),
         ("ends_pods", NOT_LIVE, '{"live-restore": true}', "a restart of docker ends its containers", True),
         ("always", LIVE, "{}", "node_runtime_drain says so", True),
         ("never", NOT_LIVE, "{}", "", False),
     ],
 )
-def test_pods_leave_before_a_restart_that_ends_them(
-    drain: str, live: Command | None, file: str, drained: str, looked: bool
+def test_a_node_is_drained_before_a_restart_that_ends_pods(
+    drain: str, live: Command | None, file: str, drained: str, checked: bool
 ) -> None:
     host = machine({docker.CONFIG: file})
     host.units["docker"] = Unit(loaded=True, active=True)
     host.commands.update({"docker_live_restore": live} if live else {})
-    made = planned(host, drain=drain)
-    assert (made["drain"], made["drains"]) == (drained, looked)
-    assert [one for one in made["messages"] if "node is drained" in one] == (
+    result = planned(host, drain=drain)
+    assert (result["drain"], result["drains"]) == (drained, checked)
+    assert [one for one in result["messages"] if "node is drained" in one] == (
         [f"the node is drained before: {drained}"] if drained else []
     )
-    back = plan.restored(applied(host, made), {**SETTINGS, "drain": drain})
-    assert (back["drain"], back["drains"]) == (drained, looked)
+    teardown = plan.restored(applied(host, result), {**SETTINGS, "drain": drain})
+    assert (teardown["drain"], teardown["drains"]) == (drained, checked)
 
 
 @pytest.mark.parametrize(
-    ("drain", "drained", "looked"),
+    ("drain", "drained", "checked"),
     [("ends_pods", "", False), ("always", "node_runtime_drain says so", True), ("never", "", False)],
 )
-def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, looked: bool) -> None:
-    made = planned(machine(), drain=drain)
-    assert [one["unit"] for one in made["actions"]] == ["containerd"]
-    assert (made["drain"], made["drains"]) == (drained, looked)
+def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, checked: bool) -> None:
+    result = planned(machine(), drain=drain)
+    assert [one["unit"] for one in result["actions"]] == ["containerd"]
+    assert (result["drain"], result["drains"]) == (drained, checked)
 
 
-def test_where_nothing_is_restarted_pods_stay_and_a_cordon_of_an_earlier_run_is_looked_for() -> None:
+def test_without_a_restart_nothing_is_drained_and_an_earlier_cordon_is_checked() -> None:
     host = machine({docker.CONFIG: "{}"})
     host.units["docker"] = Unit(loaded=True, active=True, started_at=400.0)
     host.units["containerd"] = Unit(loaded=True, active=True, started_at=400.0)
     for drain in ("ends_pods", "always"):
-        made = planned(applied(host, planned(host), at=300.0), drain=drain)
-        assert (made["actions"], made["drain"], made["drains"]) == ([], "", True)
+        result = planned(applied(host, planned(host), at=300.0), drain=drain)
+        assert (result["actions"], result["drain"], result["drains"]) == ([], "", True)
 
 
-def test_engines_are_those_that_are_there() -> None:
+def test_installed_engines_are_configured() -> None:
     host = machine({docker.CONFIG: "{}", "/etc/crio/x": ""})
     host.facts["k3s_generated"] = "0"
     for unit in ("docker", "crio", "k3s-agent"):
@@ -236,21 +236,21 @@ def test_engines_are_those_that_are_there() -> None:
     assert "rke2 is not installed on the machine" in texts(planned(host, engines=["rke2"]))[0]
 
 
-def test_containerd_that_serves_docker_alone_is_left_as_it_is() -> None:
+def test_a_containerd_that_only_serves_docker_is_not_changed() -> None:
     host = machine({containerd.CONFIG: 'disabled_plugins = ["cri"]\n', docker.CONFIG: "{}"})
     host.units["docker"] = Unit(loaded=True)
-    made = planned(host)
-    assert list(made["contents"]) == [docker.CONFIG]
-    assert "containerd serves no pods" in made["messages"][1]
+    result = planned(host)
+    assert list(result["contents"]) == [docker.CONFIG]
+    assert "containerd serves no pods" in result["messages"][1]
 
 
-def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
+def test_faults_of_all_engines_and_of_the_machine_are_reported_at_once() -> None:
     host = machine({docker.CONFIG: "{", containerd.CONFIG: "[plugins.cri]\n"}, modules="nouveau")
     host.units["docker"] = Unit(loaded=True)
-    told = " ".join(texts(planned(host)))
-    assert "nouveau" in told
-    assert "not JSON" in told
-    assert "no longer supported" in told
+    message = " ".join(texts(planned(host)))
+    assert "nouveau" in message
+    assert "not JSON" in message
+    assert "no longer supported" in message
 
 
 @pytest.mark.parametrize(
@@ -276,29 +276,29 @@ def test_faults_of_all_engines_and_of_the_machine_are_told_at_once() -> None:
 def test_whether_the_toolkit_is_installed(
     facts: dict[str, str], settings: dict[str, t.Any], install: bool, fault: str
 ) -> None:
-    made = planned(machine(**facts), **settings)
-    assert made["toolkit"]["install"] == install
-    assert fault in " ".join(texts(made)) if fault else made["faults"] == []
+    result = planned(machine(**facts), **settings)
+    assert result["toolkit"]["install"] == install
+    assert fault in " ".join(texts(result)) if fault else result["faults"] == []
 
 
-def test_packages_are_pinned_and_only_new_ones_are_the_roles() -> None:
-    asked = {"toolkit_source": "repository", "repository_key": "k"}
-    made = planned(machine(package=""), **asked)
-    assert made["toolkit"]["names"][-1] == "nvidia-container-toolkit=1.20.1-*"
+def test_packages_are_pinned_and_only_new_ones_are_recorded() -> None:
+    options = {"toolkit_source": "repository", "repository_key": "k"}
+    result = planned(machine(package=""), **options)
+    assert result["toolkit"]["names"][-1] == "nvidia-container-toolkit=1.20.1-*"
     assert (
-        planned(machine(managers="dnf\n", package=""), **asked)["toolkit"]["names"][-1]
+        planned(machine(managers="dnf\n", package=""), **options)["toolkit"]["names"][-1]
         == "nvidia-container-toolkit-1.20.1"
     )
-    assert json.loads(made["record"])["packages"] == list(plan.PACKAGES)
-    assert json.loads(planned(machine(package="1.19.0-1"), **asked)["record"])["packages"] == []
+    assert json.loads(result["record"])["packages"] == list(plan.PACKAGES)
+    assert json.loads(planned(machine(package="1.19.0-1"), **options)["record"])["packages"] == []
 
 
-def test_how_the_runtime_works_is_written_where_it_is_asked_for_or_was() -> None:
+def test_the_mode_of_the_runtime_is_set_if_requested_and_restored_otherwise() -> None:
     host = machine({plan.TOOLKIT_CONFIG: '[nvidia-container-runtime]\nmode = "auto" # by the package\n'})
     assert plan.TOOLKIT_CONFIG not in planned(host)["contents"]
-    made = planned(host, mode="legacy")
-    assert made["contents"][plan.TOOLKIT_CONFIG] == '[nvidia-container-runtime]\nmode = "legacy" # by the package\n'
-    assert planned(applied(host, made))["contents"][plan.TOOLKIT_CONFIG] == host.text(plan.TOOLKIT_CONFIG)
+    result = planned(host, mode="legacy")
+    assert result["contents"][plan.TOOLKIT_CONFIG] == '[nvidia-container-runtime]\nmode = "legacy" # by the package\n'
+    assert planned(applied(host, result))["contents"][plan.TOOLKIT_CONFIG] == host.text(plan.TOOLKIT_CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -310,30 +310,30 @@ def test_how_the_runtime_works_is_written_where_it_is_asked_for_or_was() -> None
         ({"driver": "580.1", "driver_in_container": "yes"}, {}, ""),
     ],
 )
-def test_gpus_are_described_where_the_driver_is_the_machines_own(
+def test_cdi_is_generated_if_the_host_has_the_driver(
     facts: dict[str, str], settings: dict[str, t.Any], unit: str
 ) -> None:
-    made = planned(machine(**facts), **settings)
-    assert made["cdi"].get("unit", "") == unit
-    assert any("hwaccel-gpu-cdi" in path for path in made["contents"]) == bool(unit)
+    result = planned(machine(**facts), **settings)
+    assert result["cdi"].get("unit", "") == unit
+    assert any("hwaccel-gpu-cdi" in path for path in result["contents"]) == bool(unit)
 
 
-def test_the_toolkits_own_unit_is_taken_where_it_is() -> None:
+def test_the_unit_of_the_toolkit_is_used_if_it_exists() -> None:
     host = machine(driver="580.1")
     host.units["nvidia-cdi-refresh.path"] = Unit(loaded=True)
-    made = planned(host)
-    assert made["cdi"]["unit"] == "nvidia-cdi-refresh.path"
-    assert not any("hwaccel-gpu-cdi" in path for path in made["contents"])
+    result = planned(host)
+    assert result["cdi"]["unit"] == "nvidia-cdi-refresh.path"
+    assert not any("hwaccel-gpu-cdi" in path for path in result["contents"])
 
 
-def test_jetson_boards_are_described_by_their_csv_files() -> None:
-    made = planned(machine(gpus="", tegra="# R36 (release), REVISION: 4.0", csv="/e/devices.csv /e/drivers.csv"))
-    assert made["cdi"]["generate"][3:6] == ["--mode=csv", "--csv.file=/e/devices.csv", "--csv.file=/e/drivers.csv"]
-    assert "PathChanged=/e/drivers.csv\n" in made["contents"]["/etc/systemd/system/hwaccel-gpu-cdi.path"]
+def test_cdi_of_jetson_boards_is_generated_from_their_csv_files() -> None:
+    result = planned(machine(gpus="", tegra="# R36 (release), REVISION: 4.0", csv="/e/devices.csv /e/drivers.csv"))
+    assert result["cdi"]["generate"][3:6] == ["--mode=csv", "--csv.file=/e/devices.csv", "--csv.file=/e/drivers.csv"]
+    assert "PathChanged=/e/drivers.csv\n" in result["contents"]["/etc/systemd/system/hwaccel-gpu-cdi.path"]
 
 
 @pytest.mark.parametrize(
-    ("generated", "listed", "fault", "told"),
+    ("generated", "listed", "fault", "messages"),
     [
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=1\nnvidia.com/gpu=all\n", "", 0),
         (Command(0, ""), "nvidia.com/gpu=0\nnvidia.com/gpu=1:0\nnvidia.com/gpu=1:1\n", "", 0),
@@ -347,13 +347,13 @@ def test_jetson_boards_are_described_by_their_csv_files() -> None:
         ),
     ],
 )
-def test_a_description_is_complete_or_refused(generated: Command, listed: str, fault: str, told: int) -> None:
+def test_an_incomplete_cdi_specification_is_a_fault(generated: Command, listed: str, fault: str, messages: int) -> None:
     found = plan.checked(machine(), SETTINGS, {"cdi_generate": generated, "cdi_list": Command(0, listed)})
     assert fault in " ".join(texts(found)) if fault else found["faults"] == []
-    assert len(found["messages"]) == told
+    assert len(found["messages"]) == messages
 
 
-def test_what_other_checkers_say_is_told() -> None:
+def test_errors_of_other_validators_are_reported() -> None:
     found = plan.checked(
         machine(), SETTINGS, {"docker": Command(1, "", "unable to configure the Docker daemon"), "crio": Command(0, "")}
     )
@@ -371,101 +371,101 @@ def test_what_other_checkers_say_is_told() -> None:
         ("", "", False),
     ],
 )
-def test_selinux_lets_containers_use_devices_where_it_is_on(selinux: str, boolean: str, switched: bool) -> None:
-    made = planned(machine(selinux=selinux, container_use_devices=f"container_use_devices --> {boolean}"))
-    assert made["selinux"] == switched
-    assert bool(json.loads(made["record"])["settings"]) == switched
+def test_containers_may_use_devices_where_selinux_is_enabled(selinux: str, boolean: str, switched: bool) -> None:
+    result = planned(machine(selinux=selinux, container_use_devices=f"container_use_devices --> {boolean}"))
+    assert result["selinux"] == switched
+    assert bool(json.loads(result["record"])["settings"]) == switched
     assert not planned(
         machine(selinux="Enforcing", container_use_devices="container_use_devices --> off"), selinux=False
     )["selinux"]
 
 
-def test_teardown_puts_back_what_was_there_and_removes_the_rest() -> None:
+def test_teardown_restores_existing_files_and_removes_others() -> None:
     host = machine({docker.CONFIG: '{"debug": true}'})
     host.units["docker"] = Unit(loaded=True, active=True)
-    there = applied(host, planned(host))
-    back = plan.restored(there, SETTINGS)
-    assert back["contents"] == {containerd.CONFIG: EDITED, docker.CONFIG: '{"debug": true}'}
-    assert back["absent"] == [containerd.DROP_IN]
-    assert {one["unit"] for one in back["actions"]} == {"containerd", "docker"}
-    assert back["messages"] == []
+    configured = applied(host, planned(host))
+    teardown = plan.restored(configured, SETTINGS)
+    assert teardown["contents"] == {containerd.CONFIG: EDITED, docker.CONFIG: '{"debug": true}'}
+    assert teardown["absent"] == [containerd.DROP_IN]
+    assert {one["unit"] for one in teardown["actions"]} == {"containerd", "docker"}
+    assert teardown["messages"] == []
 
 
-def ended_before_its_restart(host: Host, back: dict[str, t.Any]) -> Host:
-    """The machine once teardown has put its files back and done no more."""
-    files = {path: file for path, file in host.files.items() if path not in back["absent"]}
-    files |= {path: dataclasses.replace(files[path], text=text) for path, text in back["contents"].items()}
-    files[originals.RECORD] = File(originals.RECORD, back["record"])
+def ended_before_its_restart(host: Host, teardown: dict[str, t.Any]) -> Host:
+    """The machine after a teardown that only restored its files."""
+    files = {path: file for path, file in host.files.items() if path not in teardown["absent"]}
+    files |= {path: dataclasses.replace(files[path], text=text) for path, text in teardown["contents"].items()}
+    files[originals.RECORD] = File(originals.RECORD, teardown["record"])
     return dataclasses.replace(host, files=files, imports=[])
 
 
-def test_a_teardown_that_ended_between_files_and_restart_is_made_up_for_by_the_next() -> None:
+def test_a_teardown_that_was_interrupted_before_the_restart_is_completed_by_the_next() -> None:
     host = machine({docker.CONFIG: '{"debug": true}'})
     host.units["docker"] = Unit(loaded=True, active=True)
-    there = applied(host, planned(host))
-    first = plan.restored(there, SETTINGS)
+    configured = applied(host, planned(host))
+    first = plan.restored(configured, SETTINGS)
     assert first["record"]
-    there = ended_before_its_restart(there, first)
-    again = plan.restored(there, SETTINGS)
+    configured = ended_before_its_restart(configured, first)
+    again = plan.restored(configured, SETTINGS)
     assert (again["actions"], again["drain"], again["record"]) == (first["actions"], first["drain"], "")
     assert again["drain"] == "a restart of docker ends its containers"
-    there.units["docker"] = Unit(loaded=True, active=False)
-    assert [one["unit"] for one in plan.restored(there, SETTINGS)["actions"]] == ["containerd"], (
-        "who does not run reads its files when it starts"
+    configured.units["docker"] = Unit(loaded=True, active=False)
+    assert [one["unit"] for one in plan.restored(configured, SETTINGS)["actions"]] == ["containerd"], (
+        "a stopped service reads its files when it starts"
     )
-    there.files[originals.RECORD] = File(originals.RECORD, again["restarted"])
-    done = plan.restored(there, SETTINGS)
+    configured.files[originals.RECORD] = File(originals.RECORD, again["restarted"])
+    done = plan.restored(configured, SETTINGS)
     assert (done["actions"], done["record"]) == ([], "")
 
 
-def test_a_run_after_such_a_teardown_forgets_no_restart() -> None:
+def test_a_run_after_an_interrupted_teardown_keeps_pending_restarts() -> None:
     host = machine()
-    there = applied(host, planned(host))
-    there = ended_before_its_restart(there, plan.restored(there, SETTINGS))
-    there = applied(there, planned(there))
-    assert json.loads(there.text(originals.RECORD))["due"] == ["containerd"]
+    configured = applied(host, planned(host))
+    configured = ended_before_its_restart(configured, plan.restored(configured, SETTINGS))
+    configured = applied(configured, planned(configured))
+    assert json.loads(configured.text(originals.RECORD))["due"] == ["containerd"]
 
 
-def test_a_record_of_before_restarts_were_recorded_is_read() -> None:
+def test_a_record_without_pending_restarts_is_read() -> None:
     host = machine()
-    there = applied(host, planned(host))
-    old = {key: value for key, value in json.loads(there.text(originals.RECORD)).items() if key != "due"}
-    there.files[originals.RECORD] = File(originals.RECORD, json.dumps(old))
-    assert [one["unit"] for one in plan.restored(there, SETTINGS)["actions"]] == ["containerd"]
+    configured = applied(host, planned(host))
+    old = {key: value for key, value in json.loads(configured.text(originals.RECORD)).items() if key != "due"}
+    configured.files[originals.RECORD] = File(originals.RECORD, json.dumps(old))
+    assert [one["unit"] for one in plan.restored(configured, SETTINGS)["actions"]] == ["containerd"]
 
 
-def test_teardown_leaves_what_others_have_changed_since() -> None:
+def test_teardown_keeps_later_changes_of_other_users() -> None:
     host = machine({docker.CONFIG: '{"debug": true}'})
     host.units["docker"] = Unit(loaded=True, active=True)
-    there = applied(host, planned(host))
+    configured = applied(host, planned(host))
     for path in (containerd.CONFIG, docker.CONFIG):
-        edited = there.text(path).replace("4711", "4712").replace("true", "false")
-        there.files[path] = File(path, edited)
-    back = plan.restored(there, SETTINGS)
-    assert back["contents"][containerd.CONFIG] == EDITED.replace("4711", "4712").replace("true", "false")
-    assert json.loads(back["contents"][docker.CONFIG]) == {"debug": False}
-    assert len(back["messages"]) == 2
+        edited = configured.text(path).replace("4711", "4712").replace("true", "false")
+        configured.files[path] = File(path, edited)
+    teardown = plan.restored(configured, SETTINGS)
+    assert teardown["contents"][containerd.CONFIG] == EDITED.replace("4711", "4712").replace("true", "false")
+    assert json.loads(teardown["contents"][docker.CONFIG]) == {"debug": False}
+    assert len(teardown["messages"]) == 2
 
 
 @pytest.mark.parametrize("default", [False, True])
-def test_teardown_leaves_what_others_have_changed_between_two_runs(default: bool) -> None:
+def test_teardown_keeps_changes_of_other_users_between_two_runs(default: bool) -> None:
     host = machine({docker.CONFIG: '{"debug": true}'})
     host.units["docker"] = Unit(loaded=True, active=True)
-    there = applied(host, planned(host))
+    configured = applied(host, planned(host))
     for path in (containerd.CONFIG, docker.CONFIG):
-        there.files[path] = File(path, there.text(path).replace("4711", "4712").replace("true", "false"))
-    there = applied(there, planned(there, default_runtime=default))
-    back = plan.restored(there, SETTINGS)
-    assert "4712" in back["contents"][containerd.CONFIG]
-    assert json.loads(back["contents"][docker.CONFIG]) == {"debug": False}
+        configured.files[path] = File(path, configured.text(path).replace("4711", "4712").replace("true", "false"))
+    configured = applied(configured, planned(configured, default_runtime=default))
+    teardown = plan.restored(configured, SETTINGS)
+    assert "4712" in teardown["contents"][containerd.CONFIG]
+    assert json.loads(teardown["contents"][docker.CONFIG]) == {"debug": False}
 
 
-def test_teardown_where_nothing_was_done_does_nothing() -> None:
-    back = plan.restored(machine(), SETTINGS)
-    assert (back["files"], back["absent"], back["actions"], back["packages"]) == ([], [], [], [])
+def test_teardown_of_an_unchanged_machine_does_nothing() -> None:
+    teardown = plan.restored(machine(), SETTINGS)
+    assert (teardown["files"], teardown["absent"], teardown["actions"], teardown["packages"]) == ([], [], [], [])
 
 
-def test_a_damaged_record_is_told() -> None:
+def test_a_damaged_record_is_reported() -> None:
     with pytest.raises(HwaccelError, match=r"damaged \(/var/lib/hwaccel-gpu/node_runtime/record.json\)"):
         plan.restored(machine({originals.RECORD: "{"}), SETTINGS)
     assert "damaged" in texts(planned(machine({originals.RECORD: "{}"})))[0]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a machine must have: each row of the table, each condition, and that what is right is not complained of."""
+"""Prerequisites of a machine: each row of the table, each condition, and no faults on a valid machine."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def machine(commands: dict[str, str] | None = None, **facts: str) -> Host:
     )
 
 
-def told(host: Host) -> list[str]:
+def faults_of(host: Host) -> list[str]:
     return [str(fault) for fault in prerequisites.faults(host, 10)]
 
 
-def test_a_machine_that_has_everything_has_no_fault() -> None:
-    assert told(machine()) == []
-    assert told(machine(tegra=TEGRA, driver="")) == []
+def test_a_complete_machine_has_no_fault() -> None:
+    assert faults_of(machine()) == []
+    assert faults_of(machine(tegra=TEGRA, driver="")) == []
 
 
-def test_what_is_not_there_yet_is_no_miss() -> None:
-    assert told(Host(facts={"cgroup": "cgroup2fs"})) == []
+def test_programs_that_are_not_installed_yet_are_no_fault() -> None:
+    assert faults_of(Host(facts={"cgroup": "cgroup2fs"})) == []
 
 
 @pytest.mark.parametrize(
@@ -78,29 +78,33 @@ def test_what_is_not_there_yet_is_no_miss() -> None:
         ({"cgroup": "tmpfs"}, {"kubelet": "Kubernetes v1.35.0"}, "the machine has cgroup version 1"),
     ],
 )
-def test_each_miss_is_told_with_its_remedy(facts: dict[str, t.Any], commands: dict[str, str], words: str) -> None:
-    found = told(machine(commands, **facts))
+def test_each_missing_prerequisite_is_reported_with_its_remedy(
+    facts: dict[str, t.Any], commands: dict[str, str], words: str
+) -> None:
+    found = faults_of(machine(commands, **facts))
     assert len(found) == 1
     assert words in found[0]
     assert "Next: " in found[0]
 
 
-def test_swap_is_a_fault_only_where_kubelet_does_not_start() -> None:
+def test_swap_is_a_fault_only_if_the_kubelet_does_not_start() -> None:
     for unit, faults in ((Unit(), 0), (Unit(loaded=True, active=True), 0), (Unit(loaded=True), 1)):
         host = machine(swap="/swapfile file 2097148 0 -2")
         host.units["kubelet"] = unit
-        assert len(told(host)) == faults
+        assert len(faults_of(host)) == faults
 
 
-def test_a_signed_module_may_be_under_secure_boot() -> None:
-    assert told(machine(secure_boot="1", module_file="/lib/modules/x/nvidia.ko", signer="Canonical Ltd.")) == []
+def test_a_signed_module_is_allowed_with_secure_boot() -> None:
+    assert faults_of(machine(secure_boot="1", module_file="/lib/modules/x/nvidia.ko", signer="Canonical Ltd.")) == []
 
 
-def test_everything_is_told_at_once() -> None:
-    assert len(told(machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", free_bytes="1"))) == 4
+def test_all_faults_are_reported_at_once() -> None:
+    assert (
+        len(faults_of(machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", free_bytes="1"))) == 4
+    )
 
 
-def test_what_is_borne_is_not_told() -> None:
+def test_skipped_checks_are_not_reported() -> None:
     host = machine({"kubelet": "Kubernetes v1.19.0"}, modules="nouveau", clock="no", free_bytes="1")
     assert [fault.what for fault in prerequisites.faults(host, 10, ("clock", "disk", "versions"))] == [
         "the kernel module nouveau is loaded"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tasks of the role that a machine is not needed for."""
+"""Tasks of the role that can be tested without a machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def copies(tasks: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
 
 
 def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, t.Any], *arguments: str) -> str:
-    """What a play of these tasks on this machine says, with the plan of the role."""
+    """The output of a play with these tasks on this machine, with the plan of the role."""
     play = [
         {
             "hosts": "localhost",
@@ -57,8 +57,8 @@ def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, 
     return done.stdout
 
 
-def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: pathlib.Path) -> None:
-    """ansible-core 2.16 makes a dictionary of a text that looks like one, which copy then writes in a form of its own."""
+def test_texts_that_look_like_data_are_written_unchanged(tmp_path: pathlib.Path) -> None:
+    """ansible-core 2.16 converts a text that looks like a dictionary to one, which the module copy then writes in another form."""
     contents = [
         copy["content"]
         for path in sorted(SHARED.glob("*.yml"))
@@ -82,7 +82,7 @@ def test_texts_are_written_as_they_are_also_those_that_look_like_data(tmp_path: 
 
 
 def test_a_record_reaches_the_shared_tasks_as_text() -> None:
-    """ansible-core 2.16 makes a dictionary of it on the way otherwise."""
+    """Otherwise ansible-core 2.16 converts it to a dictionary."""
     lines = [
         line.strip()
         for path in sorted(ROLES.glob("*/tasks/*.yml"))
@@ -94,7 +94,7 @@ def test_a_record_reaches_the_shared_tasks_as_text() -> None:
 
 
 def included(path: pathlib.Path) -> list[tuple[str, str]]:
-    """What each task of a file includes, with the record that it is given."""
+    """What each task of a file includes, and the record that it passes."""
     tasks: list[dict[str, t.Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return [
         (
@@ -106,9 +106,7 @@ def included(path: pathlib.Path) -> list[tuple[str, str]]:
     ]
 
 
-def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_they_are_done_before_anything_else() -> (
-    None
-):
+def test_teardown_records_pending_restarts_before_it_restores_files_and_their_completion_next() -> None:
     shared, own = included(SHARED / "restore.yml"), included(TASKS / "teardown.yml")
     recorded = shared.index(("record.yml", "{{ __machine_plan.record | string }}"))
     assert recorded < shared.index(("write.yml", ""))
@@ -117,11 +115,11 @@ def test_teardown_records_its_restarts_before_the_first_file_goes_back_and_that_
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf"])
-def test_check_mode_asks_for_no_packages_of_a_repository_that_was_not_written(
+def test_check_mode_does_not_query_packages_of_a_repository_that_was_not_written(
     tmp_path: pathlib.Path, manager: str
 ) -> None:
     tasks = yaml.safe_load((TASKS / f"repository_{manager}.yml").read_text(encoding="utf-8"))
-    names = {"toolkit": {"names": ["hwaccel-nobody-has-this"]}}
-    said = played(tmp_path, [task for task in tasks if "nstall" in task["name"]], names, "--check")
-    assert "hwaccel-nobody-has-this" in said
-    assert "changed=1" in said
+    names = {"toolkit": {"names": ["hwaccel-does-not-exist"]}}
+    output = played(tmp_path, [task for task in tasks if "nstall" in task["name"]], names, "--check")
+    assert "hwaccel-does-not-exist" in output
+    assert "changed=1" in output

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""TOML written from data, and changed as text."""
+"""TOML that is written from data, and changed as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def any_value(chance: random.Random, depth: int) -> t.Any:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_what_is_written_is_read_as_it_was(seed: int) -> None:
+def test_written_data_can_be_read_again(seed: int) -> None:
     chance = random.Random(seed)
     data = {f"k{number}": any_value(chance, 4) for number in range(5)}
     assert tomllib.loads(toml.dump(data)) == data
@@ -51,7 +51,7 @@ def test_what_is_written_is_read_as_it_was(seed: int) -> None:
         ("root = '/r'\n[a]\nb = 1\n", f'imports = ["{PATH}"]\n'),
     ],
 )
-def test_a_file_without_imports_gets_one_line(before: str, added: str) -> None:
+def test_one_line_is_added_to_a_file_without_imports(before: str, added: str) -> None:
     after = toml.with_import(before, PATH, 2, "f")
     assert lines_added(before, after) == [added]
     assert toml.without_import(after, PATH) == before
@@ -69,7 +69,7 @@ def test_a_file_without_imports_gets_one_line(before: str, added: str) -> None:
         ),
     ],
 )
-def test_a_list_of_imports_is_extended_in_its_place(before: str, after: str) -> None:
+def test_an_existing_list_of_imports_is_extended(before: str, after: str) -> None:
     assert toml.with_import(before, PATH, 2, "f") == after
     assert tomllib.loads(toml.without_import(after, PATH)).get("imports", []) == tomllib.loads(before)["imports"]
 
@@ -80,12 +80,12 @@ def test_a_version_without_a_line_end_and_an_empty_file() -> None:
 
 
 @pytest.mark.parametrize("text", ['"imports" = ["/a"]\n', 'a = """\nversion = 2\n"""\n[t]\n'])
-def test_what_cannot_be_changed_as_text_is_refused(text: str) -> None:
+def test_a_file_that_cannot_be_changed_as_text_is_reported(text: str) -> None:
     with pytest.raises(HwaccelError, match=r"Next: add .* to it manually"):
         toml.with_import(text, PATH, 2, "f")
 
 
-def test_a_file_that_is_no_toml_is_named_with_the_place() -> None:
+def test_a_file_that_is_not_toml_is_reported_with_the_position() -> None:
     with pytest.raises(HwaccelError, match=r"not TOML \(/etc/x\): .*(line 1|end of document)"):
         toml.parse("a = [", "/etc/x")
 
@@ -103,11 +103,11 @@ def test_a_file_that_is_no_toml_is_named_with_the_place() -> None:
         ('[t]\nmode = "cdi"\n', '[t]\nmode = "cdi"\n'),
     ],
 )
-def test_one_value_is_set_and_the_rest_stays(before: str, after: str) -> None:
+def test_one_value_is_set_and_the_rest_is_kept(before: str, after: str) -> None:
     assert toml.with_value(before, "t", "mode", "cdi", "f") == after
     assert tomllib.loads(after)["t"]["mode"] == "cdi"
 
 
-def test_a_value_that_is_there_leaves_every_byte() -> None:
+def test_an_existing_value_does_not_change_the_file() -> None:
     text = "# mine\n[t]\n mode='cdi'   # as before\n"
     assert toml.with_value(text, "t", "mode", "cdi", "f") == text
