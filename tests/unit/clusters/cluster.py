@@ -1,15 +1,15 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster in memory for unit tests: one, for all that speaks to an API server through `_model.client.Client`.
+"""A cluster in memory for unit tests of all code that sends requests to an API server through `_model.client.Client`.
 
-Start reading at `Cluster`: what it answers is true to the real API server as far as a test needs it, and what is not obvious of that cites the Kubernetes
-documentation. `store.Store` has the objects: a test puts them there, and changes them, as other clients and controllers do. A test in which a request
-fails, or something happens beside it, uses `Cluster.fail` and `Cluster.on`. `times.Time` is the time of all.
+Start reading at `Cluster`: it behaves like the real API server as far as tests need it; behavior that is not obvious cites the Kubernetes
+documentation. `store.Store` has the objects: a test adds and changes them, like other clients and controllers do. A test in which a request
+fails, or something else happens at the same time, uses `Cluster.fail` and `Cluster.on`. `times.Time` is the common clock.
 
-On top of it are clusters with controllers: `workloads` (deletions that wait for pods), `jobs` (Jobs and their pods), `nodes` (watches that play a script,
-evictions). What only one area needs lies in the folder of its tests, and is a subclass of one of these. `rest` takes requests by path, as the fleet agent
-makes them. Nothing here imports a test.
+Clusters with controllers are based on it: `workloads` (deletions that wait for pods), `jobs` (Jobs and their pods), `nodes` (watches that run a script,
+evictions). A subclass for one area only is in the folder of its tests. `rest` accepts requests by path, like the fleet agent
+sends them. Nothing here imports a test.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.tests.unit.clusters import ownership
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, NAMESPACE, NODE, POD
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj, copied
-from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import WRITES, Look, Request, failing
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import WRITES, Hook, Request, failing
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.store import Place, Store, metadata_of, place_of
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 
-#: When an object was deleted that is still there.
+#: The deletionTimestamp of objects that still exist.
 DELETED_AT = "2026-01-01T00:00:00Z"
 
 
 class Cluster(Store):
-    """requests: all that were sent, dry runs included. writes: `verb Kind name` of those that changed something.
+    """`requests`: all requests, including dry runs. `writes`: `verb Kind name` of those that changed something.
 
-    forbidden: {(verb, resource)} that RBAC refuses. reviews: (verb, resource, namespace) of access reviews. before and after: what is called around each
-    request; `on` and `fail` add to them. time: the server's clock, None where its answers bear no date.
+    `forbidden`: {(verb, resource)} that RBAC denies. `reviews`: (verb, resource, namespace) of access reviews. `before` and `after`: hooks of each
+    request; `on` and `fail` add to them. `time`: the server's clock, None if its responses have no date.
     """
 
     where, source = "https://api:6443", "here"
@@ -52,13 +52,13 @@ class Cluster(Store):
         super().__init__(kinds)
         self.requests: list[Request] = []
         self.writes: list[str] = []
-        #: Name and patch of each patch that was carried out.
+        #: Name and patch of each applied patch.
         self.patched: list[tuple[str, t.Any]] = []
         self.forbidden: set[tuple[str, str]] = set()
         self.reviews: list[tuple[str, str, str]] = []
         self.before: list[c.Callable[[Request], object]] = []
         self.after: list[c.Callable[[Request], object]] = []
-        #: Patches of these have to say which version they are of: the taints of a Node are a list, which others write too.
+        #: Patches of these must have a resourceVersion, because the taints of a Node are a list, which other clients write too.
         self.guarded: tuple[Resource, ...] = (NODE,)
         self.git_version = "v1.36.4"
         self.page_size = 500
@@ -67,15 +67,15 @@ class Cluster(Store):
         for obj in ({"kind": "Namespace", "metadata": {"name": "n"}}, *objects):
             self.put(obj)
 
-    def on(self, verb: str, call: c.Callable[[Request], object], *, after: bool = False, **which: t.Any) -> Look:
-        """call is made at each request of a verb ("" is any, `write` any that writes), before it is carried out or after it. which: fields of `Look`."""
+    def on(self, verb: str, call: c.Callable[[Request], object], *, after: bool = False, **which: t.Any) -> Hook:
+        """Add a hook that is called for each request of a verb ("" is any, `write` any that writes), before or after it. `which`: fields of `Hook`."""
         verbs = WRITES if verb == "write" else (verb,) if verb else ()
-        look = Look(call, verbs, **which)
-        (self.after if after else self.before).append(look)
-        return look
+        hook = Hook(call, verbs, **which)
+        (self.after if after else self.before).append(hook)
+        return hook
 
-    def fail(self, error: BaseException, verb: str = "", *, after: bool = False, **which: t.Any) -> Look:
-        """Requests raise the error; with `after` they are carried out, and it is the answer that is lost."""
+    def fail(self, error: BaseException, verb: str = "", *, after: bool = False, **which: t.Any) -> Hook:
+        """Requests raise the error. With `after` they are executed, and only the response is lost."""
         return self.on(verb, failing(error), after=after, **which)
 
     def patch_as(self, manager: str, kind: str, name: str, patch: Obj, namespace: str = "") -> None:
@@ -86,11 +86,11 @@ class Cluster(Store):
         self.keep(place, after)
 
     def sent(self, verb: str, kind: str = "") -> list[Request]:
-        """Dry runs included."""
+        """Requests including dry runs."""
         return [request for request in self.requests if request.verb == verb and kind in ("", request.kind)]
 
     def mend(self) -> None:
-        """Requests succeed again, and nothing else happens beside them."""
+        """Remove all hooks, so that requests succeed again."""
         self.before.clear()
         self.after.clear()
 
@@ -98,10 +98,10 @@ class Cluster(Store):
         assert self.time is not None
         return self.time.clock(slice_of)
 
-    # Discovery and what the server says of itself.
+    # Discovery and properties of the server.
 
-    def before_repeats(self, look: c.Callable[[], None]) -> None:
-        """Nothing is sent twice here."""
+    def before_repeats(self, hook: c.Callable[[], None]) -> None:
+        """Requests are never repeated here."""
 
     def resource(self, api_version: str, kind: str) -> Resource:
         for resource in self.kinds:
@@ -119,7 +119,7 @@ class Cluster(Store):
         return list(self.kinds)
 
     def forget_discovery(self) -> None:
-        """It is read anew at each call."""
+        """Discovery is not cached here."""
 
     def server_version(self) -> dict[str, t.Any]:
         return {"gitVersion": self.git_version}
@@ -173,7 +173,7 @@ class Cluster(Store):
         return page
 
     def settle(self, resource: Resource) -> None:
-        """Before each list: what controllers have done since. Here there are none."""
+        """Called before each list, to apply what controllers have done. This cluster has no controllers."""
 
     def watch(
         self,
@@ -186,8 +186,10 @@ class Cluster(Store):
         metadata_only: bool = False,
         deadline: float,
     ) -> c.Iterator[Event]:
-        """What has happened since, and then it ends, as if nothing more came until the deadline."""
-        assert not (label_selector or field_selector), "what leaves a selector would have to be told as DELETED"
+        """Events since the resource version; then the watch ends, as if no other event arrived until the deadline."""
+        assert not (label_selector or field_selector), (
+            "objects that no longer match a selector would need an event DELETED"
+        )
         request = self._begin("watch", resource, namespace, body={"deadline": deadline})
         for version, place, event in list(self.history):
             if version > int(resource_version) and place[0] == resource.plural and namespace in ("", place[1]):
@@ -230,9 +232,9 @@ class Cluster(Store):
             self._namespace_exists(resource, place)
             if place in self.objects:
                 raise Conflict("already exists", body={"reason": "AlreadyExists"})
-            made = ownership.created(copied(obj), field_manager or "test")
-            made["metadata"]["uid"] = self.new_uid()
-            answer = self._written(request, None, made)
+            after = ownership.created(copied(obj), field_manager or "test")
+            after["metadata"]["uid"] = self.new_uid()
+            answer = self._written(request, None, after)
         self._end(request)
         return answer
 
@@ -256,7 +258,7 @@ class Cluster(Store):
         dry_run: bool = False,
     ) -> Answer:
         assert (patch_type, subresource) == ("application/merge-patch+json", "")
-        assert resource not in self.guarded or "resourceVersion" in patch["metadata"], "others write it too"
+        assert resource not in self.guarded or "resourceVersion" in patch["metadata"], "other clients write it too"
         request = self._begin("patch", resource, namespace, name, dry_run=dry_run, body=patch)
         with self._lock:
             before = self.find(resource, name, namespace)
@@ -292,7 +294,7 @@ class Cluster(Store):
         self._end(request)
 
     def end(self, request: Request) -> None:
-        """What a deletion comes to. An object with finalizers stays until they are gone, and its deletion is not requested twice:
+        """Complete a deletion. An object with finalizers stays until they are removed, and its deletion is not requested twice:
 
         https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
         """
@@ -314,21 +316,21 @@ class Cluster(Store):
         self._end(request)
 
     def admit(self, request: Request) -> None:
-        """Whether a pod may be evicted: raises BudgetRefused, or the error of an admission controller. Here every pod may be."""
+        """Whether a pod may be evicted: raises BudgetRefused, or the error of an admission controller. This cluster admits all evictions."""
 
     def _begin(self, verb: str, resource: Resource, namespace: str = "", name: str = "", **more: t.Any) -> Request:
-        """Without the lock, as a look may wait for another request."""
+        """Runs without the lock, because a hook may wait for another request."""
         request = Request(verb, resource, namespace, name, **more)
         self.requests.append(request)
-        for look in list(self.before):
-            look(request)
+        for hook in list(self.before):
+            hook(request)
         if request.right in self.forbidden:
             raise Forbidden(f"{request.right[0]} {request.right[1]}")
         return request
 
     def _end(self, request: Request) -> None:
-        for look in list(self.after):
-            look(request)
+        for hook in list(self.after):
+            hook(request)
 
     def _namespace_exists(self, resource: Resource, place: Place) -> None:
         if resource.namespaced and (NAMESPACE.plural, "", place[1]) not in self.objects:
@@ -351,9 +353,9 @@ class Cluster(Store):
         return self._written(request, before, after)
 
     def _written(self, request: Request, before: Obj | None, after: Obj) -> Answer:
-        """A write that changes nothing is none: the object keeps its resourceVersion, and no watch hears of it.
+        """A write that changes nothing keeps the resourceVersion, and no watch has an event of it.
 
-        With the last finalizer an object goes that was to be deleted.
+        An object with a deletionTimestamp is removed with its last finalizer.
         """
         if before is not None and _without_version(after) == _without_version(before):
             return Answer(copied(before))

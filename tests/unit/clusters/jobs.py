@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs and their pods: the Job controller, the scheduler and a kubelet in one, which do what a test says."""
+"""Jobs and their pods: Job controller, scheduler and kubelet in one, controlled by a test."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SUFFIX = "-x"
 
 
 class JobCluster(NodeCluster):
-    """made: all Jobs that clients have created. A subclass says which status a Job and its pod have; it is written before each list of either."""
+    """`created`: all Jobs that clients have created. A subclass defines the status of a Job and its pod, which is written before each list of either."""
 
     def __init__(self, *objects: Obj) -> None:
         super().__init__(objects)
         self.time: Time = Time()
-        self.made: list[Obj] = []
+        self.created: list[Obj] = []
         self._began: dict[str, float] = {}
         self.on("create", self._note, kind="Job", after=True)
 
     @property
     def jobs(self) -> dict[str, Obj]:
-        """Those that are there, by name, in the order of their creation; those of others come first."""
+        """Existing Jobs by name, in the order of their creation; Jobs of other clients come first."""
         found = {obj["metadata"]["name"]: obj for obj in self.all_of("Job")}
         ours = [name for name in self._began if name in found]
         return {name: found[name] for name in (*sorted(found.keys() - set(ours)), *ours)}
@@ -40,18 +40,18 @@ class JobCluster(NodeCluster):
         return self.time.now - self._began[name]
 
     def job_status(self, name: str, job: Obj) -> Obj:
-        """The status of a Job at this time."""
+        """The current status of a Job."""
         raise NotImplementedError
 
     def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
-        """The node of its pod, "" where it is not scheduled, and the pod's status at this time."""
+        """The node of its pod ("" if it is not scheduled), and the current status of the pod."""
         raise NotImplementedError
 
     def schedule(self) -> None:
-        """Before each list of Jobs."""
+        """Called before each list of Jobs."""
 
     def settle(self, resource: Resource) -> None:
-        """Write the status of all Jobs, and make their pods."""
+        """Write the status of all Jobs, and create their pods."""
         if resource == JOB:
             self.schedule()
         if resource in (JOB, POD):
@@ -60,7 +60,7 @@ class JobCluster(NodeCluster):
                 self.show(self.pod(name, job))
 
     def pod(self, name: str, job: Obj) -> Obj:
-        """As the Job controller makes it: with the labels of the Job's template, and owned by the Job."""
+        """A pod like the Job controller creates it: with the labels of the Job's template, and owned by the Job."""
         node, status = self.pod_status(name, job)
         template = job["spec"]["template"]
         metadata = {
@@ -79,7 +79,7 @@ class JobCluster(NodeCluster):
         return self.jobs.get(pod.removesuffix(_SUFFIX))
 
     def end(self, request: Request) -> None:
-        """The garbage collector takes the pods of a Job with it."""
+        """The garbage collector deletes the pods of a Job as well."""
         super().end(request)
         pod = POD.plural, request.namespace, f"{request.name}{_SUFFIX}"
         if request.resource == JOB and pod in self.objects:
@@ -88,11 +88,11 @@ class JobCluster(NodeCluster):
     def _note(self, request: Request) -> None:
         self._began.pop(request.name, None)
         self._began[request.name] = self.time.now
-        self.made.append(request.body)
+        self.created.append(request.body)
 
 
 def node_of(job: Obj) -> str:
-    """The one node that its pod may run on."""
+    """The only node that its pod can run on."""
     affinity = job["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     (field,) = term["matchFields"]
@@ -101,11 +101,11 @@ def node_of(job: Obj) -> str:
 
 
 def unschedulable(message: str) -> Obj:
-    """The status of a pod that the scheduler has no node for."""
+    """The status of a pod that cannot be scheduled."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     return {"phase": "Pending", "conditions": [condition]}
 
 
 def container_status(state: str, **details: t.Any) -> Obj:
-    """Of a pod's one container."""
+    """The status of the only container of a pod."""
     return {"containerStatuses": [{"name": "cuda", "state": {state: details}}]}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes and their pods, for gates and for drains: watches that play a script, evictions, and time that passes where nothing happens."""
+"""Nodes and their pods, for gates and drains: watches that run a script, evictions, and time that passes while nothing happens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = c.Callable[["NodeCluster"], object]
 
 
 class NodeCluster(Cluster):
-    """script: what happens at each watch, one step a watch; when it is used up, time passes (`on_idle`)."""
+    """`script`: one step for each watch. After the last step, time passes (`on_idle`)."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class NodeCluster(Cluster):
 
 
 class DrainCluster(Cluster):
-    """One node that is drained. held: errors that evictions raise, by the name of the pod. ends: whether evicted pods are gone at once."""
+    """One node that is drained. `held`: errors that evictions raise, by the name of the pod. `ends`: whether evicted pods end immediately."""
 
     def __init__(self, node: Obj, *pods: Obj) -> None:
         super().__init__(node, *pods)
@@ -58,8 +58,8 @@ class DrainCluster(Cluster):
         return bool(self.node["spec"].get("unschedulable"))
 
     @property
-    def tried(self) -> list[str]:
-        """Dry runs included."""
+    def attempted(self) -> list[str]:
+        """Pods of all evictions, including dry runs."""
         return [request.name for request in self.sent("evict")]
 
     @property
@@ -67,7 +67,7 @@ class DrainCluster(Cluster):
         return [write.rpartition(" ")[2] for write in self.writes if write.startswith("evict ")]
 
     def set_cordon(self, value: bool | None, manager: str = "kubectl") -> None:
-        """As another client does."""
+        """Set or remove a cordon like another client."""
         self.patch_as(manager, "Node", self.name, {"spec": {"unschedulable": value}})
 
     def admit(self, request: Request) -> None:
@@ -78,7 +78,7 @@ class DrainCluster(Cluster):
         assert (request.kind, request.selector) == ("Pod", f"spec.nodeName={self.name}")
 
     def end(self, request: Request) -> None:
-        """A pod is there until its containers have ended: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination"""
+        """A pod exists until its containers have ended: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination"""
         if self.ends:
             super().end(request)
         else:

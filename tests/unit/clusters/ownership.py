@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who owns which field (metadata.managedFields): just enough of server-side apply to own, lose and contest fields.
+"""Ownership of fields (metadata.managedFields): the part of server-side apply that tests need for ownership and conflicts.
 
-Maps are owned leaf by leaf, lists as a whole. The real semantics are the live tests' matter.
+Maps are owned leaf by leaf, lists as a whole. Live tests cover the complete semantics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IDENTITY = ("apiVersion", "kind")
 
 
 def copied(value: t.Any) -> t.Any:
-    """A deep copy of what JSON can say."""
+    """A deep copy of JSON data."""
     if isinstance(value, dict):
         return {key: copied(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -32,23 +32,23 @@ def created(obj: Obj, manager: str) -> Obj:
 
 
 def updated(after: Obj, before: Obj, manager: str) -> None:
-    """The manager of a replace or a patch owns what it has changed, beside what it owned before; others lose it."""
+    """The manager of a replace or a patch owns the fields that it has changed and those that it owned before; other managers lose them."""
     old, new = _leaves(before), _leaves(after)
     touched = frozenset(path for path in new if path not in old or old[path] != new[path])
-    gone = old.keys() - new.keys()
+    removed = old.keys() - new.keys()
     entries, owned = [], touched
     for entry in before["metadata"].get("managedFields") or ():
-        left = fieldsets.parse(entry.get("fieldsV1")) - touched - gone
+        remaining = fieldsets.parse(entry.get("fieldsV1")) - touched - removed
         if (entry["manager"], entry.get("operation")) == (manager, "Update"):
-            owned |= left
-        elif left:
-            entries.append(entry | {"fieldsV1": fieldsets.unparse(left)})
+            owned |= remaining
+        elif remaining:
+            entries.append(entry | {"fieldsV1": fieldsets.unparse(remaining)})
     entries += [_entry(manager, "Update", owned)] if owned else []
     after["metadata"]["managedFields"] = entries
 
 
 def applied(requested: Obj, before: Obj | None, manager: str, *, force: bool) -> Obj:
-    """What server-side apply makes of it. Raises Conflict, with a cause for each field of others that would change."""
+    """The result of server-side apply. Raises Conflict, with a cause for each changed field of another manager."""
     fields, old = _leaves(requested), _leaves(before or {})
     entries = list((before or {"metadata": {}})["metadata"].get("managedFields") or ())
     others = [entry for entry in entries if (entry["manager"], entry["operation"]) != (manager, "Apply")]

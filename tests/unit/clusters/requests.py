@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests as the cluster in memory logs them, and what tests do when one arrives: look, write as another client, or fail it."""
+"""Requests that the cluster in memory records, and hooks of tests, which inspect a request, write like another client, or raise an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 
-#: Rights that are not called as the method, by the method: what authorization asks for.
+#: Verbs for authorization that differ from the name of the method.
 _RIGHTS = {"apply": "patch", "replace": "update", "logs": "get", "evict": "create"}
 _SUBRESOURCES = {"logs": "/log", "evict": "/eviction"}
 WRITES = ("apply", "create", "replace", "patch", "delete", "evict")
@@ -19,7 +19,7 @@ WRITES = ("apply", "create", "replace", "patch", "delete", "evict")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """verb: the method of the client. body: an object or a patch. paged: a list that is read page by page."""
+    """`verb`: method of the client. `body`: an object or a patch. `paged`: a list that is read page by page."""
 
     verb: str
     resource: Resource
@@ -41,15 +41,15 @@ class Request:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Where the cluster keeps its object."""
+        """Key of the object in the cluster."""
         return self.resource.plural, self.namespace, self.name
 
 
 @dataclasses.dataclass
-class Look:
-    """call: made at each request of these verbs, kind and name ("" is any), from the `at`-th on, `times` times (0 is always).
+class Hook:
+    """`call` is called for each request of these verbs, kind and name ("" is any), from the `at`-th on, `times` times (0 is always).
 
-    dry_run: at dry runs as well. A fault is a call that raises.
+    `dry_run`: for dry runs as well. A call that raises an error simulates a fault.
     """
 
     call: c.Callable[[Request], object]
@@ -75,7 +75,7 @@ class Look:
 
 
 def failing(error: BaseException) -> c.Callable[[Request], object]:
-    """What raises an error at each request: a status of the server, or a connection that is lost."""
+    """A hook that raises an error: an error status of the server, or a lost connection."""
 
     def fail(_request: Request) -> t.NoReturn:
         raise error

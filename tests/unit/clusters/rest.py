@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests by method and path, as the fleet agent's components make them, on a cluster in memory."""
+"""Requests by method and path, like those of the fleet agent's components, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _REASONS = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 422: "Invalid"}
 
 
 class RestApi:
-    """requests: (user, method, path, body). forbidden: regular expressions of `METHOD path` that RBAC refuses.
+    """`requests`: (user, method, path, body). `forbidden`: regular expressions of `METHOD path` that RBAC denies.
 
-    refusal: the class of the exception that is raised then, made of code, reason and message.
+    `refusal`: the class of the exception that is raised then, with code, reason and message.
     """
 
     def __init__(self, cluster: Cluster, refusal: c.Callable[[int, str, str], Exception]) -> None:
@@ -30,7 +30,7 @@ class RestApi:
         self._refusal = refusal
 
     def at(self, path: str) -> Obj:
-        """The object as it is stored; a later write makes another one of it."""
+        """The stored object. A later write replaces it."""
         resource, namespace, name, _subresource = self._parsed(path)
         return self.cluster.find(resource, name, namespace)
 
@@ -76,19 +76,19 @@ class RestApi:
             return {}
         if method == "PUT":
             status = {key: value for key, value in self.at(path).items() if key == "status"}
-            made = self._named(resource, namespace, _part(body, ""))
-            return self.cluster.replace(made | status, resource).object
-        assert method == "PATCH" and isinstance(body, dict), "JSON patches are the live tests' matter"
+            result = self._named(resource, namespace, _part(body, ""))
+            return self.cluster.replace(result | status, resource).object
+        assert method == "PATCH" and isinstance(body, dict), "JSON patches are only supported in live tests"
         return self.cluster.patch(resource, name, namespace, _part(body, subresource)).object
 
     def _named(self, resource: Resource, namespace: str, body: Obj) -> Obj:
-        """With the name that the server makes of `generateName`, and in the namespace of the path."""
-        made = {"apiVersion": resource.api_version, "kind": resource.kind, **copied(body)}
-        made["metadata"].setdefault("name", f"{made['metadata'].get('generateName', '')}x")
-        return made | {"metadata": made["metadata"] | ({"namespace": namespace} if namespace else {})}
+        """The object with the name that the server generates from `generateName`, and in the namespace of the path."""
+        result = {"apiVersion": resource.api_version, "kind": resource.kind, **copied(body)}
+        result["metadata"].setdefault("name", f"{result['metadata'].get('generateName', '')}x")
+        return result | {"metadata": result["metadata"] | ({"namespace": namespace} if namespace else {})}
 
     def _parsed(self, path: str) -> tuple[Resource, str, str, str]:
-        """Resource, namespace, name and subresource. Raises NotFound where no such resource is served."""
+        """Resource, namespace, name and subresource. Raises NotFound for an unknown resource."""
         parts = path.strip("/").split("/")
         version, rest = (parts[1], parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
         namespace = ""
@@ -102,7 +102,7 @@ class RestApi:
 
 
 def _part(patch: Obj, subresource: str) -> Obj:
-    """Of a patch of /status only the status counts, and of a patch of the object all but the status.
+    """Of a patch of /status only the status is used, and of a patch of the object everything else.
 
     https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#status-subresource has the same rule for all kinds.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is stored: objects by their place, one counter of resource versions, and the history that watches read."""
+"""Stored objects by their key, one counter of resource versions, and the history that watches read."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import N
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import IDENTITY, Obj, copied
 
-#: plural, namespace ("" where there is none), name: an object has one place, in whichever version of its kind it is written.
+#: Plural, namespace (can be ""), name: an object has one key for all API versions of its kind.
 Place = tuple[str, str, str]
 
 
 class Store:
-    """Objects by place, as they are stored: a test that changes one here does what no client can do, and no watch hears of it."""
+    """Stored objects by key. A change that a test makes here directly is one that no client can make, and it creates no watch event."""
 
     def __init__(self, kinds: c.Iterable[Resource]) -> None:
-        #: The resources that discovery tells, those that are preferred first.
+        #: The resources of discovery, preferred versions first.
         self.kinds = list(kinds)
         self.objects: dict[Place, Obj] = {}
         self.version = 100
         self.history: list[tuple[int, Place, Event]] = []
 
     def put(self, obj: Obj) -> None:
-        """Create or change, as another client would: nothing is refused, and nothing of it is logged."""
+        """Create or change an object like another client. The request is never denied, and not recorded."""
         resource = self.kind(obj["kind"])
         obj = {"apiVersion": resource.api_version, **copied(obj)}
         place = place_of(resource, obj)
@@ -39,28 +39,28 @@ class Store:
         self.keep(place, obj)
 
     def show(self, obj: Obj) -> None:
-        """Put where something differs from what is there, as a controller does."""
+        """Put the object like a controller, but only if something differs."""
         place = place_of(self.kind(obj["kind"]), obj)
         known = self.objects.get(place)
         if known is None or not _has_all(known, obj):
             self.put(obj)
 
     def remove(self, kind: str, name: str, namespace: str = "") -> None:
-        """As another client would, and without any delay."""
+        """Remove the object like another client, and without delay."""
         self.drop(self.place(kind, name, namespace))
 
     def stored(self, kind: str, name: str, namespace: str = "") -> Obj:
         return self.objects[self.place(kind, name, namespace)]
 
     def all_of(self, kind: str, namespace: str = "") -> list[Obj]:
-        """Of all namespaces where none is named, in the order of their keys, as the server lists them."""
+        """Objects of a namespace, or of all namespaces, in the order of their keys, like the server lists them."""
         plural = self.kind(kind).plural
         return [
             obj for place, obj in sorted(self.objects.items()) if place[0] == plural and namespace in ("", place[1])
         ]
 
     def place(self, kind: str, name: str, namespace: str = "") -> Place:
-        """Of the one object of that name. Raises ValueError where there is none, or more than one."""
+        """The key of the only object of that name. Raises ValueError if there is none, or more than one."""
         plural = self.kind(kind).plural
         (found,) = (
             place for place in self.objects if (place[0], place[2]) == (plural, name) and namespace in ("", place[1])
@@ -82,7 +82,7 @@ class Store:
         self.history.append((self.version, place, event))
 
     def drop(self, place: Place) -> None:
-        """Its last event bears the version of its deletion, as the server's does."""
+        """The last event has the version of the deletion, like on the server."""
         self.version += 1
         obj = self.objects.pop(place)
         obj["metadata"]["resourceVersion"] = str(self.version)
@@ -95,7 +95,7 @@ class Store:
             raise NotFound(f"{resource.plural} {namespace}/{name} not found") from None
 
     def select(self, resource: Resource, namespace: str, labels: str, fields: str) -> list[Obj]:
-        """Raises SelectorError where one of the selectors cannot be read."""
+        """Raises SelectorError if one of the selectors cannot be read."""
         found = [
             obj
             for place, obj in sorted(self.objects.items())
@@ -112,12 +112,12 @@ def place_of(resource: Resource, obj: Obj) -> Place:
 
 
 def metadata_of(obj: Obj) -> Obj:
-    """As the server answers who asks for a PartialObjectMetadata."""
+    """The object like the server returns it as PartialObjectMetadata."""
     return {key: obj[key] for key in (*IDENTITY, "metadata")}
 
 
 def _has_all(known: Obj, obj: Obj) -> bool:
-    """Whether an object has all fields of another one with the same values, but for its version."""
+    """Whether an object has all fields of another one with the same values, except for the version."""
     metadata = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
     return all(known["metadata"].get(key) == value for key, value in metadata.items()) and all(
         known.get(key) == value for key, value in obj.items() if key != "metadata"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Time that only tests move."""
+"""Simulated time that only tests advance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Cl
 
 
 class Time:
-    """now: seconds of the server's clock. ahead: what the wall clock of a client is ahead of it. on_sleep: what happens after each sleep."""
+    """`now`: seconds of the server's clock. `ahead`: seconds that the client's wall clock is ahead of it. `on_sleep` is called after each sleep."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -32,5 +32,5 @@ class Time:
         self.on_sleep()
 
     def clock(self, slice_of: float | None = None) -> Clock:
-        """As operations take it. slice_of: seconds until the slice ends, None where there are no slices."""
+        """The clock for operations. `slice_of`: seconds until the slice ends, None without slices."""
         return Clock(None if slice_of is None else self.now + slice_of, self.time, self.monotonic, self.sleep)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deletions that wait for pods: of a workload that is deleted in the foreground, and of a Namespace."""
+"""Deletions that wait for pods: of a workload with foreground deletion, and of a Namespace."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 
 
 class WorkloadCluster(Cluster):
-    """Pods end at once where their node is Ready and no finalizer holds them; who waits for the others stays until a test removes it.
+    """Pods on a Ready node without finalizers end immediately. Owners of other pods stay until a test removes them.
 
     https://kubernetes.io/docs/concepts/architecture/garbage-collection/#foreground-deletion
     """
 
     def __init__(self, **nodes: str) -> None:
-        """nodes: status of the condition Ready by name."""
+        """`nodes`: status of the condition Ready by name."""
         super().__init__()
         for name, ready in nodes.items():
             status = {"conditions": [{"type": "Ready", "status": ready}]}
             self.put({"kind": "Node", "metadata": {"name": name}, "status": status})
 
     def run_pods(self, *nodes: str) -> None:
-        """Of the DaemonSet n/agent."""
+        """Create pods of the DaemonSet n/agent on these nodes."""
         owner = {"uid": self.stored(DAEMON_SET.kind, "agent")["metadata"]["uid"]}
         for number, name in enumerate(nodes):
             metadata = {"name": f"agent-{number}", "namespace": "n", "ownerReferences": [owner]}

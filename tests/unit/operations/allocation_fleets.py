@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fleets for the tests of taking all GPUs: a cluster in memory that counts devices as a scheduler does, and the pods that run there."""
+"""Fleets for the tests of GPU allocation: a cluster in memory that counts devices like a scheduler, and the pods that run there."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ SLICE = "nvidia.com/mig-1g.10gb"
 
 
 class AllocationCluster(JobCluster):
-    """A Job is placed where its node has as many free devices as it asks for; one that does not hold them ends at its second look.
+    """A Job is scheduled if its node has as many free devices as it requests. One that does not hold them ends when it is listed the second time.
 
-    beside: the second pod gets devices although none is free. stuck: devices are never free again. blind: kernels do not run on these.
-    quick: a second pod has ended before anybody looks. busy: seconds for which the first pod computes. slow: seconds that the scheduler takes to say
-    something of a second pod, and once more after the first one has gone.
+    `overallocated`: devices that the second pod gets although none is free. `stuck`: devices are never free again. `faulty`: devices on which kernels fail.
+    `lost`: devices that pods do not see. `quick`: a second pod ends before it is listed. `busy`: seconds for which the first pod computes.
+    `slow`: seconds until the scheduler reports on a second pod, and again after the first one has ended.
     """
 
     def __init__(self, *nodes: Obj) -> None:
         super().__init__(*nodes)
-        self.given: dict[str, list[str]] = {}
-        self.most = 0
-        self.beside: list[str] = []
+        self.devices: dict[str, list[str]] = {}
+        self.max_nodes = 0
+        self.overallocated: list[str] = []
         self.stuck = False
         self.slow = self.busy = 0.0
         self.quick = False
         self.last_change = 0.0
         self.taint = False
-        self.blind: set[str] = set()
-        self.fallen: set[str] = set()
+        self.faulty: set[str] = set()
+        self.lost: set[str] = set()
         self._ended: set[str] = set()
         self.on("create", self._count, kind="Job", after=True)
 
     def end(self, request: Request) -> None:
         super().end(request)
-        self.given.pop(request.name, None)
+        self.devices.pop(request.name, None)
         self.last_change = self.time.now
 
     def schedule(self) -> None:
-        before = set(self.given)
+        before = set(self.devices)
         self._place()
-        looked = set(self.given) if self.quick else before
-        self._ended = {name for name, job in self.jobs.items() if name in looked and not hold_of(job)}
+        listed = set(self.devices) if self.quick else before
+        self._ended = {name for name, job in self.jobs.items() if name in listed and not hold_of(job)}
 
     def job_status(self, name: str, job: Obj) -> Obj:
         return COMPLETE if name in self._ended else {}
 
     def pod_status(self, name: str, job: Obj) -> tuple[str, Obj]:
-        if name in self.given:
+        if name in self.devices:
             return node_of(job), {"phase": "Running", **container_status("running")}
         if self.time.now - self.last_change < self.slow:
             return "", {"phase": "Pending"}
-        lacking = ", ".join(f"1 Insufficient {resource}" for resource in asked(job))
-        why = "1 node(s) had untolerated taint(s)" if self.taint else lacking
+        insufficient = ", ".join(f"1 Insufficient {resource}" for resource in requested(job))
+        why = "1 node(s) had untolerated taint(s)" if self.taint else insufficient
         return "", unschedulable(f"0/2 nodes are available: {why}.")
 
     def log_of(self, pod: str, container: str, previous: bool) -> str:
@@ -81,45 +81,45 @@ class AllocationCluster(JobCluster):
         name = job["metadata"]["name"]
         if hold_of(job) and self.age(name) < self.busy:
             return ""
-        given = [uuid for uuid in self.given[name] if uuid not in self.fallen]
-        lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(given)]
-        for uuid in given:
+        devices = [uuid for uuid in self.devices[name] if uuid not in self.lost]
+        lines = [f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for index, uuid in enumerate(devices)]
+        for uuid in devices:
             lines += [
                 f"device {uuid}",
                 "[Vector addition of 50000 elements]",
-                "out of memory" if uuid in self.blind else "Test PASSED",
+                "out of memory" if uuid in self.faulty else "Test PASSED",
             ]
         return "\n".join([*lines, allocations.ALL_QUERIED, ""])
 
     def _place(self) -> None:
         for name, job in self.jobs.items():
             late = self.taint or self.stuck or self.time.now - self.last_change < self.slow
-            if name in self.given or (late and not hold_of(job)):
+            if name in self.devices or (late and not hold_of(job)):
                 continue
             free = self._free(node_of(job))
-            if self.beside and not hold_of(job):
-                self.given[name] = self.beside
+            if self.overallocated and not hold_of(job):
+                self.devices[name] = self.overallocated
             elif len(free) >= gpus(job):
-                self.given[name] = free[: gpus(job)]
+                self.devices[name] = free[: gpus(job)]
 
     def _free(self, node: str) -> list[str]:
         allocatable = self.stored("Node", node)["status"]["allocatable"]
         count = sum(int(value) for key, value in allocatable.items() if key.startswith("nvidia.com/"))
         jobs = self.jobs
-        taken = {uuid for name, given in self.given.items() if node_of(jobs[name]) == node for uuid in given}
+        taken = {uuid for name, devices in self.devices.items() if node_of(jobs[name]) == node for uuid in devices}
         return [uuid for uuid in (f"GPU-{node}-{index}" for index in range(count)) if uuid not in taken]
 
     def _count(self, _request: Request) -> None:
         self.last_change = self.time.now
-        self.most = max(self.most, len({node_of(job) for job in self.jobs.values()}))
+        self.max_nodes = max(self.max_nodes, len({node_of(job) for job in self.jobs.values()}))
 
 
-def asked(job: Obj) -> dict[str, int]:
+def requested(job: Obj) -> dict[str, int]:
     return dict(job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"])
 
 
 def gpus(job: Obj) -> int:
-    return sum(count for resource, count in asked(job).items() if resource.startswith("nvidia.com/"))
+    return sum(count for resource, count in requested(job).items() if resource.startswith("nvidia.com/"))
 
 
 def hold_of(job: Obj) -> int:
@@ -136,9 +136,9 @@ def node(name: str, allocatable: int = 8, **labels: str) -> Obj:
 
 
 def jetson(name: str) -> Obj:
-    made = node(name, 1, **{names.INTEGRATED_LABEL: "true"})
-    made["status"]["nodeInfo"]["architecture"] = "arm64"
-    return made
+    result = node(name, 1, **{names.INTEGRATED_LABEL: "true"})
+    result["status"]["nodeInfo"]["architecture"] = "arm64"
+    return result
 
 
 def foreign(name: str, on: str, resource: str = s.GPU, phase: str = "Running") -> Obj:
@@ -166,7 +166,7 @@ def go(
 
 
 def allocated(on: str) -> Obj:
-    """The spec of somebody's pod that holds a GPU for long."""
+    """The spec of another user's pod that holds a GPU for a long time."""
     term = {"matchFields": [{"key": "metadata.name", "values": [on]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return {
@@ -178,9 +178,9 @@ def allocated(on: str) -> Obj:
 
 
 class Edge(AllocationCluster):
-    """Of integrated GPUs deviceQuery tells."""
+    """Pods on integrated GPUs print the output of deviceQuery."""
 
-    said = GOOD + "Test PASSED\n"
+    output = GOOD + "Test PASSED\n"
 
     def log_of(self, pod: str, container: str, previous: bool) -> str:
-        return f"{self.said}{allocations.ALL_QUERIED}\n"
+        return f"{self.output}{allocations.ALL_QUERIED}\n"

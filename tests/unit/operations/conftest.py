@@ -13,8 +13,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
-    made = Time(100000.0)
-    monkeypatch.setattr(gate.time, "time", made.time)
-    monkeypatch.setattr(gate.time, "monotonic", made.monotonic)
-    monkeypatch.setattr(gate.time, "sleep", made.advance)
-    return made
+    time = Time(100000.0)
+    monkeypatch.setattr(gate.time, "time", time.time)
+    monkeypatch.setattr(gate.time, "monotonic", time.monotonic)
+    monkeypatch.setattr(gate.time, "sleep", time.advance)
+    return time

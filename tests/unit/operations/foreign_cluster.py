@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster in memory with a stack of others and what keeps it: DaemonSet controller, kubelet, device plugin. And a run of all stages on it."""
+"""A cluster in memory with an existing GPU stack and simulated controllers: DaemonSet controller, kubelet, device plugin. And a run of all stages on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.foreign_stacks import
     Stack,
 )
 
-#: What the roles' pods for validation tolerate.
+#: The validation pod of the roles, with its tolerations.
 POD = validation_fleets.POD | {
     "spec": {
         **validation_fleets.POD["spec"],
@@ -47,30 +47,30 @@ _LOGS = {
 
 
 class Foreign(validation_fleets.ValidationCluster):
-    """Four GPU nodes and two without. faults: by node. Time brings what the controllers do (`reconcile`)."""
+    """Four nodes with GPUs and two without. `faults`: fault by node. Controllers run while time passes (`reconcile`)."""
 
-    def __init__(self, made: Stack) -> None:
+    def __init__(self, existing: Stack) -> None:
         labels = {
             "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
             "nvidia.com/gpu.count": "8",
             "nvidia.com/gpu.memory": "81559",
             "nvidia.com/gpu.present": "true",
-            **dict(made.labels),
+            **dict(existing.labels),
             names.DRIVER_VERSION_LABEL: "580.178.04",
         }
         taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         gpu_nodes = [s.node(f"gpu-{number}", labels=labels, allocatable=8, taints=[taint]) for number in range(4)]
         super().__init__(*gpu_nodes, s.node("cpu-0", gpus=0), s.node("cpu-1", gpus=0))
-        if made.policy:
+        if existing.policy:
             self.kinds.append(kinds.served("nvidia.com/v1", "ClusterPolicy", "clusterpolicies", namespaced=False))
             self.put({"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}})
-        self.stack, self.faults = made, dict[str, str]()
-        self._made = 0
+        self.stack, self.faults = existing, dict[str, str]()
+        self._created = 0
         self.reconcile()
 
     @property
-    def touched(self) -> list[str]:
-        """What other requests than patches of Nodes, and those for our Jobs, have written: ours and wrongly theirs."""
+    def changed_foreign(self) -> list[str]:
+        """Writes other than patches of Nodes and those for our own Jobs: there must be none."""
         return [
             f"{request.kind} {request.name}"
             for request in self.requests
@@ -80,21 +80,21 @@ class Foreign(validation_fleets.ValidationCluster):
         ]
 
     def reconcile(self) -> None:
-        """What the controllers make of it now."""
+        """Update all objects like the controllers do."""
         for agent in self.stack.agents:
             nodes = {node["metadata"]["name"]: node for node in self.all_of("Node")}
-            wanted = [name for name, node in nodes.items() if _wanted(agent, node)]
+            desired = [name for name, node in nodes.items() if _runs_on(agent, node)]
             for name in nodes:
                 known = self._pod_of(agent, name)
-                # A taint that keeps new pods off leaves those that are there.
-                if known is None and name not in wanted:
+                # A taint with the effect NoSchedule does not evict running pods.
+                if known is None and name not in desired:
                     continue
                 self.show(self._agent_pod(agent, name, known))
             template = agent.template()
             status = {
                 "observedGeneration": 1,
                 **dict.fromkeys(
-                    ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"), len(wanted)
+                    ("desiredNumberScheduled", "currentNumberScheduled", "updatedNumberScheduled"), len(desired)
                 ),
             }
             metadata = {
@@ -115,16 +115,16 @@ class Foreign(validation_fleets.ValidationCluster):
             if self.stack.policy:
                 self.show(self._bare("nvidia-cuda-validator", name, "cuda-validation", "Succeeded"))
 
-    def heal(self, name: str) -> None:
-        """The cause is gone, and the driver's pod is deleted, as with OnDelete somebody has to."""
+    def repair(self, name: str) -> None:
+        """Remove the fault, and delete the pod of the driver, as an administrator must with OnDelete."""
         self.faults.pop(name)
         for agent in self.stack.agents:
             if agent.part == "driver":
                 self.remove("Pod", f"{agent.name}-{name}", agent.namespace)
         self.reconcile()
 
-    def theirs(self) -> Obj:
-        """All that is not ours, but what its controllers report."""
+    def foreign_objects(self) -> Obj:
+        """All foreign objects, without the status that their controllers report."""
         agents = {agent.name for agent in self.stack.agents if not agent.manager.startswith("hwaccel.gpu/")}
         pods = [
             pod["metadata"]["name"]
@@ -141,38 +141,38 @@ class Foreign(validation_fleets.ValidationCluster):
         return self.objects.get((kinds.POD.plural, agent.namespace, f"{agent.name}-{name}"))
 
     def _fault(self, name: str) -> str:
-        lacks_driver = self.stack.brings_driver and not any(
+        driver_missing = self.stack.has_driver and not any(
             self._pod_of(agent, name) for agent in self.stack.agents if agent.part == "driver"
         )
-        return DRIVER_CRASH if lacks_driver else self.faults.get(name, "")
+        return DRIVER_CRASH if driver_missing else self.faults.get(name, "")
 
     def _agent_pod(self, agent: Agent, name: str, known: Obj | None) -> Obj:
         inits, main, sandbox = _statuses(agent, name, self._fault(name))
-        begun = bool(inits) and any(
+        initializing = bool(inits) and any(
             status["state"].get("terminated", {}).get("exitCode") != 0 for status in inits.values()
         )
         containers = dict.fromkeys((agent.container, *agent.beside), main)
-        made = s.pod(
+        pod = s.pod(
             agent.name,
             name,
             inits,
             containers,
             agent.image,
-            phase="Pending" if begun or not sandbox else "Running",
+            phase="Pending" if initializing or not sandbox else "Running",
             sandbox=sandbox,
         )
         template = agent.template()
-        self._made += known is None
+        self._created += known is None
         held = (
             known["metadata"]
             if known
             else {
-                "uid": f"uid-{self._made}",
-                "creationTimestamp": f"2026-11-20T{self._made // 60:02d}:{self._made % 60:02d}:00Z",
+                "uid": f"uid-{self._created}",
+                "creationTimestamp": f"2026-11-20T{self._created // 60:02d}:{self._created % 60:02d}:00Z",
             }
         )
         owner = {"kind": "DaemonSet", "name": agent.name, "controller": True}
-        made["metadata"] |= {
+        pod["metadata"] |= {
             "name": f"{agent.name}-{name}",
             "namespace": agent.namespace,
             "uid": held["uid"],
@@ -180,13 +180,13 @@ class Foreign(validation_fleets.ValidationCluster):
             "ownerReferences": [owner],
             "labels": template["metadata"]["labels"],
         }
-        made["spec"] = template["spec"] | {"nodeName": name}
-        return made
+        pod["spec"] = template["spec"] | {"nodeName": name}
+        return pod
 
     def _bare(self, prefix: str, name: str, step: str, phase: str) -> Obj:
-        """What the operator's validator makes of its own: younger than all, and it stays when it has completed."""
-        made = s.pod(prefix, name, {step: s.done()}, {prefix: s.done()}, OPERATOR_IMAGE, phase=phase, ready=False)
-        made["metadata"] |= {
+        """A pod that the operator's validator creates itself: it is newer than all others, and stays when it has completed."""
+        pod = s.pod(prefix, name, {step: s.done()}, {prefix: s.done()}, OPERATOR_IMAGE, phase=phase, ready=False)
+        pod["metadata"] |= {
             "name": f"{prefix}-{name}",
             "namespace": self.stack.agents[0].namespace,
             "uid": f"uid-{prefix}-{name}",
@@ -194,11 +194,11 @@ class Foreign(validation_fleets.ValidationCluster):
             "creationTimestamp": "2026-11-21T00:00:00Z",
             "ownerReferences": [{"kind": "ClusterPolicy", "name": "cluster-policy", "controller": True}],
         }
-        return made
+        return pod
 
 
-def _wanted(agent: Agent, node: Obj) -> bool:
-    """As the DaemonSet controller decides: node selector, and taints of the two effects that keep pods out."""
+def _runs_on(agent: Agent, node: Obj) -> bool:
+    """Whether the DaemonSet controller creates a pod: by node selector, and taints with the effects NoSchedule and NoExecute."""
     labels, taints = node["metadata"]["labels"], (node.get("spec") or {}).get("taints") or []
     return all(labels.get(key) == value for key, value in agent.selector) and all(
         any(
@@ -213,7 +213,7 @@ def _wanted(agent: Agent, node: Obj) -> bool:
 
 
 def _statuses(agent: Agent, name: str, fault: str) -> tuple[dict[str, Obj], Obj, bool]:
-    """Of init containers and containers, and whether there is a sandbox, as the kubelet says it."""
+    """Statuses of init containers and containers, and whether there is a sandbox, like the kubelet reports them."""
     crash, done = s.crash_loop("x", 6), dict.fromkeys(agent.inits, s.done())
     if name.startswith("cpu"):
         return done, crash if agent.part in ("plugin", "exporter") else s.running(), True
@@ -233,7 +233,7 @@ def _statuses(agent: Agent, name: str, fault: str) -> tuple[dict[str, Obj], Obj,
     }[fault]
     at = held.get(agent.part, "")
     if agent.part not in held and fault in (DRIVER_CRASH, NO_TOOLKIT):
-        # Who needs a driver waits for it in its first init container, or crashes.
+        # A pod that needs a driver waits for it in its first init container, or crashes.
         at = agent.inits[0] if agent.inits else agent.container
     if at == agent.container:
         return done, crash, True
@@ -246,7 +246,7 @@ def _statuses(agent: Agent, name: str, fault: str) -> tuple[dict[str, Obj], Obj,
 
 @dataclasses.dataclass
 class Site:
-    """What a run of all stages came to. failed: (gate, row of the fault) by node."""
+    """The result of a run of all stages. `failed`: (gate, row of the fault) by node."""
 
     failed: dict[str, tuple[str, Obj]]
     changed: bool
@@ -256,7 +256,7 @@ class Site:
 
 
 def site(cluster: Foreign, clock: t.Any) -> Site:
-    """All gates and the validation, as the roles call them for what preflight finds."""
+    """All gates and the validation, like the roles run them for the components that preflight detects."""
     cluster.on_idle, cluster.time = lambda: (clock.advance(20), cluster.reconcile()), clock
     found, began = fleet_existing.components(t.cast(t.Any, cluster)), clock.now
     provider = cluster.stack.provider or ("existing" if found["cluster_policy"] or found["driver"] else "host")
@@ -265,25 +265,28 @@ def site(cluster: Foreign, clock: t.Any) -> Site:
         "driver": _space(found, "driver", "device_plugin") if provider == "existing" else s.NAMESPACE,
         "devices": _space(found, "device_plugin"),
     }
-    seen = Site({}, False, [], 0, 0.0)
+    result = Site({}, False, [], 0, 0.0)
     for gate, space in spaces.items():
         settings = Settings(
             gate,
             namespace=space,
             max_failed="1",
-            exclude=frozenset(seen.failed),
+            exclude=frozenset(result.failed),
             driver_providers={"default": provider} if gate == "driver" else {},
         )
-        result = run(settings, t.cast(t.Any, cluster))
-        assert result.failure is None and not result.warnings, (result.failure, result.warnings)
-        seen.failed |= {row["node"]: (gate, row) for row in result.values["faults"]}
-        seen.changed |= result.changed
-        seen.released += result.values["released"]
-    options = validation.Settings(POD, exclude=frozenset(seen.failed), options=RunOptions(namespace="n"))
+        outcome = run(settings, t.cast(t.Any, cluster))
+        assert outcome.failure is None and not outcome.warnings, (outcome.failure, outcome.warnings)
+        result.failed |= {row["node"]: (gate, row) for row in outcome.values["faults"]}
+        result.changed |= outcome.changed
+        result.released += outcome.values["released"]
+    options = validation.Settings(POD, exclude=frozenset(result.failed), options=RunOptions(namespace="n"))
     proofs = validation.run(options, t.cast(t.Any, cluster), cluster.clock())
     assert proofs.failure is None, proofs.failure
     return dataclasses.replace(
-        seen, changed=seen.changed or proofs.changed, proven=proofs.values["nodes"]["passed"], took=clock.now - began
+        result,
+        changed=result.changed or proofs.changed,
+        proven=proofs.values["nodes"]["passed"],
+        took=clock.now - began,
     )
 
 
@@ -292,7 +295,7 @@ def _space(found: dict[str, list[dict[str, str]]], *components: str) -> str:
 
 
 def only_ours(writes: t.Sequence[tuple[str, Obj]]) -> bool:
-    """Whether patches of Nodes name nothing but what is under our own names; of taints the whole list goes, foreign ones as they were."""
+    """Whether patches of Nodes change only our own labels and annotations. Taints are patched as a whole list, with unchanged foreign ones."""
     ours = re.compile(r"hwaccel\.gpu/")
     for _name, patch in writes:
         metadata = patch["metadata"]

@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPU stacks of others as their deployers make them, as data. Nothing here tolerates a taint of ours.
+"""Existing GPU stacks as data, like other deployers install them. None of them tolerates a taint of this collection.
 
-Sources of names, owners, images, init containers, tolerations and strategies: objects that the binary of NVIDIA/gpu-operator v26.7.0 made (chart with
+Sources of names, owners, images, init containers, tolerations and strategies: objects that the binary of NVIDIA/gpu-operator v26.7.0 created (chart with
 bundled NFD); NVIDIA/k8s-device-plugin v0.20.0, its static manifest and chart (deployments/helm/nvidia-device-plugin/values.yaml 00f2a02); GKE's
 GoogleCloudPlatform/container-engine-accelerators (cmd/nvidia_gpu/device-plugin.yaml 189e7b1,
-nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml 068b15a); on OpenShift the operator's driver pods have the Driver Toolkit's container beside
-the driver's, and NFD comes from Red Hat's operator.
+nvidia-driver-installer/cos/daemonset-preloaded-latest.yaml 068b15a); on OpenShift the operator's driver pods have a container of the Driver Toolkit beside
+that of the driver, and Red Hat's operator deploys NFD.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NFD_IMAGE = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-    """A DaemonSet. part: what it does on a node. runtime: its pods name NVIDIA's RuntimeClass. installer: image of its first init container."""
+    """A DaemonSet. `part`: its role on a node. `runtime`: its pods use NVIDIA's RuntimeClass. `installer`: image of its first init container."""
 
     part: str
     namespace: str
@@ -68,7 +68,7 @@ class Agent:
 
 @dataclasses.dataclass(frozen=True)
 class Stack:
-    """labels: of its GPU nodes. provider: who brings the driver, where it is declared."""
+    """`labels`: labels of its GPU nodes. `provider`: the declared provider of the driver, if any."""
 
     name: str
     agents: tuple[Agent, ...]
@@ -77,7 +77,7 @@ class Stack:
     provider: str = ""
 
     @property
-    def brings_driver(self) -> bool:
+    def has_driver(self) -> bool:
         return any(agent.part == "driver" for agent in self.agents)
 
 
@@ -99,7 +99,7 @@ _OUR_NFD = Agent(
     manager="hwaccel.gpu/feature-discovery",
     **_OURS,
 )
-#: With a driver of the host and no validator of somebody else it is ours that proves.
+#: With a driver of the host and without an existing validator, our own one validates the node.
 _OUR_VALIDATOR = Agent(
     "validator",
     name="nvidia-validator",
@@ -117,7 +117,7 @@ def _switch(component: str) -> tuple[tuple[str, str], ...]:
     return ((f"nvidia.com/gpu.deploy.{component}", "true"),)
 
 
-#: Of the operator, what its agents are called: part, DaemonSet, image, container, switch and init containers.
+#: Agents of the operator: part, DaemonSet, image, container, switch and init containers.
 _OPERANDS: tuple[tuple[tuple[str, ...], dict[str, t.Any]], ...] = (
     (
         (
@@ -346,7 +346,7 @@ def _k3s(*, host: bool) -> Stack:
 
 
 def stack(name: str, *, host: bool) -> Stack:
-    """host: the machines bring the driver."""
+    """`host`: the driver is installed on the hosts."""
     if name == "gpu-operator":
         nfd = Agent(
             "nfd",

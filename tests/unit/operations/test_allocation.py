@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All GPUs of nodes in use by one pod, and one more that waits, on a cluster in memory that counts devices as a scheduler does."""
+"""One pod that uses all GPUs of a node, and a second one that waits, on a cluster in memory that counts devices like a scheduler."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets imp
     AllocationCluster,
     Edge,
     allocated,
-    asked,
     foreign,
     go,
     hold_of,
     jetson,
     node,
+    requested,
 )
 from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets import POD, fault
 
@@ -38,34 +38,34 @@ def test_one_pod_computes_on_all_gpus_of_a_node() -> None:
     outcome = go(cluster)
     assert outcome.values["nodes"] == {"passed": 1, "busy": 0, "skipped": 0, "failed": 1}
     assert fault(outcome)["node"] == "b" and fault(outcome)["reason"] == "the pod sees 2 distinct GPUs, 8 are expected"
-    assert [asked(job) for job in cluster.made] == [{s.GPU: 8}, {s.GPU: 2}]
-    assert [hold_of(job) for job in cluster.made] == [0, 0]
+    assert [requested(job) for job in cluster.created] == [{s.GPU: 8}, {s.GPU: 2}]
+    assert [hold_of(job) for job in cluster.created] == [0, 0]
     assert cluster.jobs == {}
     assert outcome.progress[-1] == "allocation: 1 of 2 passed, 1 failed: b"
 
 
-def test_a_gpu_that_the_pod_does_not_see_or_that_computes_nothing_fails_the_node() -> None:
+def test_a_gpu_that_is_missing_or_fails_to_compute_fails_the_node() -> None:
     cluster = AllocationCluster(node("a"))
-    cluster.fallen = {"GPU-a-3"}
+    cluster.lost = {"GPU-a-3"}
     assert fault(go(cluster))["reason"] == "the pod sees 7 distinct GPUs, 8 are expected"
-    cluster.fallen, cluster.blind = set(), {f"GPU-a-{index}" for index in (1, 2, 5, 6)}
+    cluster.lost, cluster.faulty = set(), {f"GPU-a-{index}" for index in (1, 2, 5, 6)}
     outcome = go(cluster)
     assert fault(outcome)["reason"] == "no CUDA kernel ran on GPU-a-1, GPU-a-2, GPU-a-5 and 1 more"
     assert "allocation: 1 of 1 nodes failed, 0 allowed" in str(outcome.failure)
     assert go(cluster, max_failed="1").failure is None
 
 
-def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
+def test_a_second_pod_waits_for_the_one_with_all_gpus_and_then_runs() -> None:
     cluster = AllocationCluster(node("a"))
     outcome = go(cluster, exclusivity=True)
     assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
-    first, second = cluster.made
-    assert (asked(first), asked(second)) == ({s.GPU: 8}, {s.GPU: 1})
+    first, second = cluster.created
+    assert (requested(first), requested(second)) == ({s.GPU: 8}, {s.GPU: 1})
     assert hold_of(first) == 2 * 60 + 60 and hold_of(second) == 0
-    # Of a run that is killed, the cluster ends and removes both; not before a run that lives would have given them up.
-    assert [(job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.made] == [
-        (960 + 60 + 60, 300)
-    ] * 2
+    # After a killed run, the cluster stops and deletes both Jobs, but not before the timeouts of a running one.
+    assert [
+        (job["spec"]["activeDeadlineSeconds"], job["spec"]["ttlSecondsAfterFinished"]) for job in cluster.created
+    ] == [(960 + 60 + 60, 300)] * 2
     assert cluster.jobs == {}
     assert any(
         "1 pending: a (second pod) (Unschedulable: 0/2 nodes are available: 1 Insufficient nvidia.com/gpu" in line
@@ -73,29 +73,29 @@ def test_one_more_pod_waits_for_the_one_with_all_gpus_and_runs_then() -> None:
     )
 
 
-def test_one_more_asks_when_all_gpus_have_computed() -> None:
+def test_the_second_pod_is_created_after_all_gpus_have_computed() -> None:
     cluster = AllocationCluster(node("a"))
     cluster.busy = 100.0
     assert go(cluster, exclusivity=True).failure is None, (
-        "not while the first is at work: it would have to wait for longer than a pod may"
+        "while the first pod computes, the second one would wait longer than its timeout"
     )
 
 
-def test_a_pod_that_never_ends_is_refused_before_anything_is_made() -> None:
+def test_a_pod_that_never_ends_is_reported_before_anything_is_created() -> None:
     cluster = AllocationCluster(node("a"))
     endless = POD | {"spec": POD["spec"] | {"restartPolicy": "Always"}}
     with pytest.raises(HwaccelError, match="can never end"):
         allocation.run(allocation.Settings(endless, POOLS, exclusivity=True), cluster, cluster.clock())
-    assert cluster.made == []
+    assert cluster.created == []
 
 
-def test_a_scheduler_may_take_its_time_twice() -> None:
+def test_a_slow_scheduler_is_waited_for_twice() -> None:
     cluster = AllocationCluster(node("a"))
     cluster.slow = 50.0
     assert go(cluster, exclusivity=True).failure is None
 
 
-def test_slices_are_given_out_one_by_one_too() -> None:
+def test_mig_slices_are_allocated_exclusively_too() -> None:
     sliced = s.node("a", labels={"pool": "training"})
     sliced["status"]["allocatable"] |= {SLICE: "7"}
     sliced["metadata"]["labels"] |= {
@@ -105,25 +105,25 @@ def test_slices_are_given_out_one_by_one_too() -> None:
     }
     cluster = AllocationCluster(sliced)
     assert go(cluster, exclusivity=True).values["nodes"]["passed"] == 1
-    assert [asked(job) for job in cluster.made] == [{SLICE: 7}, {SLICE: 1}]
+    assert [requested(job) for job in cluster.created] == [{SLICE: 7}, {SLICE: 1}]
 
 
-def test_an_integrated_gpu_is_given_to_one_pod_at_a_time_too() -> None:
+def test_an_integrated_gpu_is_allocated_exclusively_too() -> None:
     cluster, pod = Edge(jetson("a")), POD | {"spec": {"containers": [{"name": "cuda", "image": "jetson:1"}]}}
     outcome = go(cluster, exclusivity=True, integrated_definition=pod)
     assert outcome.failure is None and outcome.values["nodes"]["passed"] == 1
-    assert [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cluster.made] == ["jetson:1"] * 2
-    assert [asked(job) for job in cluster.made] == [{s.GPU: 1}] * 2
-    cluster.beside = ["GPU-a-0"]
+    assert [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cluster.created] == ["jetson:1"] * 2
+    assert [requested(job) for job in cluster.created] == [{s.GPU: 1}] * 2
+    cluster.overallocated = ["GPU-a-0"]
     reason = fault(go(cluster, exclusivity=True, integrated_definition=pod))["reason"]
     assert reason == "the second pod was never Pending while the first one had all GPUs: it observed Orin"
-    cluster.said = GOOD
+    cluster.output = GOOD
     assert fault(go(cluster, integrated_definition=pod))["reason"] == "no CUDA kernel ran on it"
 
 
-def test_two_pods_with_the_same_gpu_are_told() -> None:
+def test_two_pods_with_the_same_gpu_are_reported() -> None:
     cluster = AllocationCluster(node("a"))
-    cluster.beside = ["GPU-a-5"]
+    cluster.overallocated = ["GPU-a-5"]
     outcome = go(cluster, exclusivity=True)
     assert fault(outcome)["reason"] == "two pods got the same GPU at the same time: GPU-a-5"
     assert "one device plugin serves this resource" in str(outcome.failure)
@@ -131,16 +131,16 @@ def test_two_pods_with_the_same_gpu_are_told() -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_gpu_that_nobody_has_counted_is_told(quick: bool) -> None:
+def test_an_additional_gpu_of_the_second_pod_is_reported(quick: bool) -> None:
     cluster = AllocationCluster(node("a"))
-    cluster.beside, cluster.quick = ["GPU-a-8"], quick
+    cluster.overallocated, cluster.quick = ["GPU-a-8"], quick
     assert (
         fault(go(cluster, exclusivity=True))["reason"]
         == "the second pod was never Pending while the first one had all GPUs: it observed GPU-a-8"
     )
 
 
-def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
+def test_a_second_pod_that_waits_for_another_reason_is_reported() -> None:
     cluster = AllocationCluster(node("a"))
     cluster.taint = True
     reason = fault(go(cluster, exclusivity=True))["reason"]
@@ -151,7 +151,7 @@ def test_a_second_pod_that_waits_for_something_else_is_told() -> None:
     assert cluster.jobs == {}
 
 
-def test_gpus_that_are_not_given_back_are_told() -> None:
+def test_gpus_that_are_not_released_are_reported() -> None:
     cluster = AllocationCluster(node("a"))
     cluster.stuck = True
     outcome = go(cluster, exclusivity=True)
@@ -163,7 +163,7 @@ def test_gpus_that_are_not_given_back_are_told() -> None:
 
 
 @pytest.mark.parametrize("exclusivity", [False, True])
-def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -> None:
+def test_nodes_with_foreign_gpu_pods_are_busy_and_run_no_test(exclusivity: bool) -> None:
     cluster = AllocationCluster(node("a"), node("b"))
     for pod in (
         foreign("job", "a"),
@@ -181,14 +181,14 @@ def test_nodes_with_pods_of_others_are_busy_and_run_nothing(exclusivity: bool) -
         "busy",
         "pods hold GPUs there: team/job, team/starting",
     )
-    assert {node_of(job) for job in cluster.made} == {"b"}
+    assert {node_of(job) for job in cluster.created} == {"b"}
 
 
-def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
+def test_gpus_that_are_allocated_during_the_run_make_a_node_busy() -> None:
     cluster = AllocationCluster(node("a"))
     template = {"spec": allocated("a")}
     job = {"kind": "Job", "metadata": {"name": "job", "namespace": "team"}, "spec": {"template": template}}
-    cluster.given["job"] = ["GPU-a-0"]
+    cluster.devices["job"] = ["GPU-a-0"]
     cluster.on("create", lambda _request: cluster.put(job), times=1)
     outcome = go(cluster, exclusivity=True)
     assert (
@@ -197,18 +197,18 @@ def test_gpus_that_were_taken_after_the_look_make_a_node_busy() -> None:
     assert list(cluster.jobs) == ["job"]
 
 
-def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
+def test_the_job_reports_a_preempted_pod() -> None:
     cluster = AllocationCluster(node("a"))
     go(cluster)
-    (rule,) = cluster.made[0]["spec"]["podFailurePolicy"]["rules"]
+    (rule,) = cluster.created[0]["spec"]["podFailurePolicy"]["rules"]
     assert (
         rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
-        and cluster.made[0]["spec"]["backoffLimit"] == 0
+        and cluster.created[0]["spec"]["backoffLimit"] == 0
     )
 
 
 @pytest.mark.parametrize(
-    ("odd", "told"),
+    ("odd", "message"),
     [
         (node("a", 0), "it is not Ready, quarantined, or offers no GPU"),
         (
@@ -223,15 +223,15 @@ def test_a_pod_that_has_to_make_room_is_told_by_its_job() -> None:
         (jetson("a"), "its GPU is integrated: nvidia-smi does not list it"),
     ],
 )
-def test_a_node_that_cannot_give_all_of_its_gpus_is_skipped(odd: Obj, told: str) -> None:
+def test_a_node_that_cannot_allocate_all_its_gpus_is_skipped(odd: Obj, message: str) -> None:
     cluster = AllocationCluster(odd)
     outcome = go(cluster, exclusivity=True)
     assert outcome.failure is None and not outcome.changed
-    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("skipped", told)
-    assert cluster.made == []
+    assert (fault(outcome)["state"], fault(outcome)["reason"]) == ("skipped", message)
+    assert cluster.created == []
 
 
-def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> None:
+def test_excluded_nodes_and_nodes_without_driver_are_not_tested() -> None:
     cluster, none = (
         AllocationCluster(node("a"), node("b")),
         parse_pools([{"name": "training", "selector": "pool=training", "driver": {"provider": "none"}}]),
@@ -243,14 +243,14 @@ def test_nodes_that_are_excluded_or_have_no_driver_of_anybody_are_left_out() -> 
     ]
 
 
-def test_at_most_so_many_nodes_at_once_and_each_ends_its_contest() -> None:
+def test_the_number_of_parallel_nodes_is_limited() -> None:
     cluster = AllocationCluster(*(node(f"n{index}") for index in range(5)))
     outcome = go(cluster, exclusivity=True, parallel=2)
     assert outcome.values["nodes"]["passed"] == 5
-    assert cluster.most == 2
+    assert cluster.max_nodes == 2
 
 
-def test_a_run_goes_on_where_its_slice_ended() -> None:
+def test_a_run_continues_where_its_slice_ended() -> None:
     cluster = AllocationCluster(node("a"), node("b"))
     outcome, slices = go(cluster, exclusivity=True, slice_of=0.1), 1
     while outcome.pending is not None:
@@ -260,15 +260,15 @@ def test_a_run_goes_on_where_its_slice_ended() -> None:
         )
     assert slices > 3
     assert outcome.values["nodes"]["passed"] == 2 and outcome.values["tried"] == ["a", "b"]
-    assert len(cluster.made) == 4 and cluster.jobs == {}
+    assert len(cluster.created) == 4 and cluster.jobs == {}
 
 
-def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
+def test_check_mode_reports_nodes_to_test_and_missing_permissions() -> None:
     cluster = AllocationCluster(node("a"), node("b"))
     cluster.put(foreign("job", "b"))
     outcome = go(cluster, check_mode=True, exclusivity=True)
     assert outcome.changed and outcome.values["tried"] == ["a"] and outcome.values["nodes"]["busy"] == 1
-    assert cluster.made == []
+    assert cluster.created == []
     for verb, resource in (("list", "pods"), ("create", "jobs")):
         cluster.forbidden = {(verb, resource)}
         outcome = go(cluster, check_mode=True, exclusivity=True)
@@ -276,7 +276,7 @@ def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
         assert [(right["verb"], right["resource"]) for right in outcome.values["missing_rights"]] == [(verb, resource)]
 
 
-def test_a_partitioned_gpu_counts_by_its_slices() -> None:
+def test_a_partitioned_gpu_counts_as_its_slices() -> None:
     slices = "".join(f"  MIG 1g.10gb     Device  {index}: (UUID: MIG-{index + 1})\n" for index in range(2))
     log = f"GPU 0: NVIDIA H100 (UUID: GPU-1)\n{slices}GPU 1: NVIDIA H100 (UUID: GPU-2)\n"
     assert allocations.listed(log) == ["MIG-1", "MIG-2", "GPU-2"]

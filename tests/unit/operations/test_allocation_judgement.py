@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What two pods on one node say of its GPUs, judged."""
+"""Verdict on the GPUs of a node from the results of two pods."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def found(second: dict[str, t.Any] | None, *, first: dict[str, t.Any] | None = N
     )
 
 
-def test_what_is_as_it_should_be_passes() -> None:
+def test_expected_results_pass() -> None:
     assert found(GOOD).state == "passed"
 
 
-@pytest.mark.parametrize("who", ["first", "second"])
-def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
-    away = {"state": "failed", "reason": DISRUPTED}
-    finding = found(GOOD | away) if who == "second" else found(GOOD, first=away)
+@pytest.mark.parametrize("pod", ["first", "second"])
+def test_a_preempted_pod_is_no_failure(pod: str) -> None:
+    preempted = {"state": "failed", "reason": DISRUPTED}
+    finding = found(GOOD | preempted) if pod == "second" else found(GOOD, first=preempted)
     assert (finding.state, finding.reason) == ("busy", f"its pod was preempted: {DISRUPTED}")
 
 
-def test_the_pod_with_all_gpus_that_fails_is_told_with_its_reason() -> None:
+def test_a_failure_of_the_pod_with_all_gpus_is_reported_with_its_reason() -> None:
     finding = found(None, first={"state": "timeout", "reason": "it did not end in 300 s"})
     assert (finding.state, finding.reason) == ("failed", "the pod with all GPUs: it did not end in 300 s")
 
 
 @pytest.mark.parametrize(
-    ("second", "told"),
+    ("second", "message"),
     [
         (None, "the pod with all GPUs ended before the second pod was created"),
         (
@@ -60,12 +60,12 @@ def test_the_pod_with_all_gpus_that_fails_is_told_with_its_reason() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_the_second_pod_is_told(second: dict[str, t.Any] | None, told: str) -> None:
+def test_a_failure_of_the_second_pod_is_reported(second: dict[str, t.Any] | None, message: str) -> None:
     finding = found(second)
-    assert (finding.state, finding.reason) == ("failed", told) and finding.next_step
+    assert (finding.state, finding.reason) == ("failed", message) and finding.next_step
 
 
-def test_a_second_pod_that_never_had_to_wait_is_told() -> None:
+def test_a_second_pod_that_never_waited_is_reported() -> None:
     assert (
         found(GOOD, refused="").reason
         == "the second pod was never Pending because of missing GPUs: it ran after the first one had ended"

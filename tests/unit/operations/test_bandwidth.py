@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bandwidth between nodes, pair by pair, on a cluster in memory that counts devices as a scheduler does."""
+"""The bandwidth between nodes, pair by pair, on a cluster in memory that counts devices like a scheduler."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.jobs import node_of
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.allocation_fleets import (
-    asked,
     foreign,
     jetson,
     node,
+    requested,
 )
 from ansible_collections.hwaccel.gpu.tests.unit.operations.bandwidth_fleets import (
     DISRUPTED,
     POOL,
     RESOURCE,
-    Meeting,
+    PairCluster,
     go,
     reasons,
     states,
@@ -41,23 +41,24 @@ def nodes(count: int) -> list[Obj]:
     return [node(f"n{index}") for index in range(count)]
 
 
-def tried(cluster: Meeting) -> list[list[str]]:
+def pairs_of(cluster: PairCluster) -> list[list[str]]:
     return [
-        [node_of(first), node_of(second)] for first, second in zip(cluster.made[::2], cluster.made[1::2], strict=True)
+        [node_of(first), node_of(second)]
+        for first, second in zip(cluster.created[::2], cluster.created[1::2], strict=True)
     ]
 
 
-def test_two_pods_meet_and_say_what_they_reach() -> None:
-    cluster = Meeting(*nodes(2))
+def test_two_pods_connect_and_report_their_bandwidth() -> None:
+    cluster = PairCluster(*nodes(2))
     outcome = go(cluster)
     assert outcome.failure is None
     assert outcome.values["nodes"] == {"passed": 2, "busy": 0, "skipped": 0, "suspect": 0, "failed": 0}
     assert outcome.values["pairs"] == [
         {"nodes": ["n0", "n1"], "state": "passed", "bandwidth": 48.0, "networks": ["IBext_v11"], "reason": ""}
     ]
-    first, second = cluster.made
-    assert asked(first) == asked(second) == {s.GPU: 8, RESOURCE: 1}
-    assert [[value(job, name) for name in ("DEVICES", "FIRST_RANK", "RANKS")] for job in cluster.made] == [
+    first, second = cluster.created
+    assert requested(first) == requested(second) == {s.GPU: 8, RESOURCE: 1}
+    assert [[value(job, name) for name in ("DEVICES", "FIRST_RANK", "RANKS")] for job in cluster.created] == [
         ["8", "0", "16"],
         ["8", "8", "16"],
     ]
@@ -67,10 +68,10 @@ def test_two_pods_meet_and_say_what_they_reach() -> None:
     assert outcome.progress[-1] == "bandwidth between nodes: 2 of 2 passed"
 
 
-def test_only_rdma_makes_the_pods_lock_memory() -> None:
-    cluster = Meeting(*nodes(2))
+def test_pods_may_lock_memory_only_for_rdma() -> None:
+    cluster = PairCluster(*nodes(2))
     go(cluster)
-    spec = cluster.made[0]["spec"]["template"]["spec"]
+    spec = cluster.created[0]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["securityContext"] == {
         "runAsUser": 0,
@@ -81,19 +82,19 @@ def test_only_rdma_makes_the_pods_lock_memory() -> None:
         spec["volumes"][0]["emptyDir"]["medium"] == "Memory" and container["volumeMounts"][0]["mountPath"] == "/dev/shm"
     )
     cluster, pool = (
-        Meeting(*nodes(2)),
+        PairCluster(*nodes(2)),
         POOL
         | {"interconnect": {"transport": "IB", "environment": {"NCCL_IB_HCA": "mlx5"}, "annotations": {"a/b": "c"}}},
     )
     assert go(cluster, pool=pool).failure is None
-    template = cluster.made[0]["spec"]["template"]
-    assert "securityContext" not in template["spec"]["containers"][0] and asked(cluster.made[0]) == {s.GPU: 8}
-    assert (template["metadata"]["annotations"], value(cluster.made[0], "NCCL_IB_HCA")) == ({"a/b": "c"}, "mlx5")
+    template = cluster.created[0]["spec"]["template"]
+    assert "securityContext" not in template["spec"]["containers"][0] and requested(cluster.created[0]) == {s.GPU: 8}
+    assert (template["metadata"]["annotations"], value(cluster.created[0], "NCCL_IB_HCA")) == ({"a/b": "c"}, "mlx5")
 
 
-def test_the_node_that_is_slow_is_found_by_one_that_has_passed() -> None:
-    cluster = Meeting(*nodes(4))
-    cluster.reach = {"n2": 12.0}
+def test_a_slow_node_is_identified_by_a_test_with_a_passed_one() -> None:
+    cluster = PairCluster(*nodes(4))
+    cluster.bandwidths = {"n2": 12.0}
     outcome = go(cluster)
     assert [pair["nodes"] for pair in outcome.values["pairs"]] == [
         ["n0", "n1"],
@@ -107,8 +108,8 @@ def test_the_node_that_is_slow_is_found_by_one_that_has_passed() -> None:
     assert go(cluster, max_failed="1").failure is None
 
 
-def test_of_a_pair_alone_nobody_says_which_of_its_nodes_it_is() -> None:
-    cluster = Meeting(*nodes(2))
+def test_in_a_single_pair_both_nodes_are_suspect() -> None:
+    cluster = PairCluster(*nodes(2))
     cluster.tcp = {"n0"}
     outcome = go(cluster)
     assert (outcome.values["failed_nodes"], states(outcome)) == ([], {"n0": "suspect", "n1": "suspect"})
@@ -116,10 +117,10 @@ def test_of_a_pair_alone_nobody_says_which_of_its_nodes_it_is() -> None:
     assert "1 of 2 nodes failed, 0 allowed" in str(
         outcome.failure
     ) and "one of the nodes n0 and n1 (pool training)" in str(outcome.failure)
-    assert go(cluster, max_failed="1").failure is None, "one of the two is fit"
+    assert go(cluster, max_failed="1").failure is None, "one of the two nodes is healthy"
 
 
-def test_two_that_pass_with_others_and_not_with_each_other_are_suspect() -> None:
+def test_two_nodes_that_fail_only_with_each_other_are_suspect() -> None:
     pairs = [("a", "b", PASSED), ("c", "d", FAILED), ("c", "a", PASSED), ("d", "b", PASSED)]
     found = judgement.findings(
         "abcd", [Verdict((one, other), state, "12 GB/s" if state == FAILED else "") for one, other, state in pairs]
@@ -133,19 +134,19 @@ def test_two_that_pass_with_others_and_not_with_each_other_are_suspect() -> None
     assert found["c"].reason == "with d: 12 GB/s (each passed with another node)"
 
 
-def test_every_node_of_an_odd_number_has_its_turn_and_no_node_two_at_once() -> None:
-    cluster = Meeting(*nodes(5))
+def test_with_an_odd_number_every_node_is_tested_and_none_twice_at_once() -> None:
+    cluster = PairCluster(*nodes(5))
     outcome = go(cluster)
     assert outcome.values["nodes"]["passed"] == 5
     assert [pair["nodes"] for pair in outcome.values["pairs"]] == [["n0", "n1"], ["n2", "n3"], ["n4", "n0"]]
-    assert cluster.most == 4
-    cluster.reach = {"n4": 3.0}
+    assert cluster.max_nodes == 4
+    cluster.bandwidths = {"n4": 3.0}
     assert states(go(cluster)) == {"n4": "failed"}, "its partner has passed before"
 
 
-def test_a_first_pod_that_never_listens_is_to_blame_and_its_partner_is_tried_with_another() -> None:
-    cluster = Meeting(*nodes(4))
-    cluster.mute = {"n0"}
+def test_a_pod_that_never_listens_fails_its_node_and_its_partner_is_tested_again() -> None:
+    cluster = PairCluster(*nodes(4))
+    cluster.not_listening = {"n0"}
     outcome = go(cluster)
     assert states(outcome) == {"n0": "failed"}
     assert reasons(outcome)["n0"].startswith("with n1: the pod on n0: it did not end within 600 s")
@@ -153,29 +154,29 @@ def test_a_first_pod_that_never_listens_is_to_blame_and_its_partner_is_tried_wit
     assert cluster.jobs == {}
 
 
-def test_nothing_is_said_of_a_node_whose_only_partner_failed_before() -> None:
-    cluster = Meeting(*nodes(2))
-    cluster.mute = {"n0"}
+def test_a_node_whose_only_partner_failed_before_is_skipped() -> None:
+    cluster = PairCluster(*nodes(2))
+    cluster.not_listening = {"n0"}
     outcome = go(cluster)
     assert states(outcome) == {"n0": "failed", "n1": "skipped"}
     assert reasons(outcome)["n1"] == "n0 failed before the two pods could connect"
 
 
-def test_where_one_of_two_fails_the_other_is_ended_at_once() -> None:
-    cluster = Meeting(*nodes(2))
-    cluster.broken = {"n1": "exit code 1"}
+def test_when_one_pod_fails_the_other_is_stopped_immediately() -> None:
+    cluster = PairCluster(*nodes(2))
+    cluster.failing = {"n1": "exit code 1"}
     outcome = go(cluster)
     assert reasons(outcome)["n0"].startswith("with n1: the pod on n1: PodFailurePolicy: exit code 1 (")
-    assert cluster.time.now < 1000 + 60, "not the time that a pod may run"
+    assert cluster.time.now < 1000 + 60, "the timeout of a pod is not exhausted"
     assert cluster.jobs == {}
 
 
-def test_the_first_waits_while_the_image_of_the_second_is_pulled() -> None:
-    cluster = Meeting(*nodes(2))
-    cluster.pulls = {"n0": 250.0, "n1": 290.0}
+def test_the_first_pod_waits_while_the_image_of_the_second_is_pulled() -> None:
+    cluster = PairCluster(*nodes(2))
+    cluster.pull_seconds = {"n0": 250.0, "n1": 290.0}
     assert go(cluster, timeout=100).failure is None
-    assert cluster.made[0]["spec"]["activeDeadlineSeconds"] == 2 * (60 + 300 + 100) + 60
-    cluster.pulls = {"n1": 400.0}
+    assert cluster.created[0]["spec"]["activeDeadlineSeconds"] == 2 * (60 + 300 + 100) + 60
+    cluster.pull_seconds = {"n1": 400.0}
     outcome = go(cluster, timeout=100)
     assert (
         states(outcome) == {"n1": "failed", "n0": "skipped"}
@@ -183,11 +184,11 @@ def test_the_first_waits_while_the_image_of_the_second_is_pulled() -> None:
     )
 
 
-def test_nodes_in_use_run_nothing_and_one_that_is_left_alone_is_skipped() -> None:
-    cluster = Meeting(*nodes(2))
+def test_busy_nodes_run_no_test_and_a_node_without_partner_is_skipped() -> None:
+    cluster = PairCluster(*nodes(2))
     cluster.put(foreign("job", "n0"))
     outcome = go(cluster)
-    assert outcome.failure is None and cluster.made == []
+    assert outcome.failure is None and cluster.created == []
     assert reasons(outcome) == {
         "n0": "pods hold GPUs there: team/job",
         "n1": "no other node of its pool can be tested with it",
@@ -195,17 +196,17 @@ def test_nodes_in_use_run_nothing_and_one_that_is_left_alone_is_skipped() -> Non
     assert states(outcome) == {"n0": "busy", "n1": "skipped"}
 
 
-@pytest.mark.parametrize("who", ["n0", "n1"])
-def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
-    cluster = Meeting(*nodes(2))
-    cluster.broken = {who: DISRUPTED}
+@pytest.mark.parametrize("preempted_node", ["n0", "n1"])
+def test_a_preempted_pod_is_no_failure(preempted_node: str) -> None:
+    cluster = PairCluster(*nodes(2))
+    cluster.failing = {preempted_node: DISRUPTED}
     outcome = go(cluster)
     assert outcome.failure is None and states(outcome) == {"n0": "busy", "n1": "busy"}
-    assert reasons(outcome)["n0"].startswith(f"the pod on {who} was preempted")
+    assert reasons(outcome)["n0"].startswith(f"the pod on {preempted_node} was preempted")
 
 
 @pytest.mark.parametrize(
-    ("odd", "told"),
+    ("odd", "message"),
     [
         (node("n9", 0), "it is not Ready, quarantined, or offers no GPU"),
         (node("n9") | {"spec": {"unschedulable": True}}, "it is cordoned"),
@@ -216,54 +217,54 @@ def test_a_pod_that_had_to_make_room_is_no_failure(who: str) -> None:
         ),
     ],
 )
-def test_a_node_that_cannot_be_tried_is_skipped(odd: Obj, told: str) -> None:
-    outcome = go(Meeting(*nodes(2), odd))
-    assert outcome.failure is None and reasons(outcome) == {"n9": told}
+def test_a_node_that_cannot_be_tested_is_skipped(odd: Obj, message: str) -> None:
+    outcome = go(PairCluster(*nodes(2), odd))
+    assert outcome.failure is None and reasons(outcome) == {"n9": message}
 
 
-def test_pools_without_an_interconnect_are_left_out() -> None:
-    cluster = Meeting(*nodes(2))
+def test_pools_without_an_interconnect_are_not_tested() -> None:
+    cluster = PairCluster(*nodes(2))
     outcome = go(cluster, pool={"name": "training", "selector": "pool=training"})
-    assert cluster.made == [] and outcome.values["tried"] == [] and not outcome.changed
+    assert cluster.created == [] and outcome.values["tried"] == [] and not outcome.changed
     assert outcome.warnings == ["no node to test: no pool declares an interconnect, or none of its nodes reports a GPU"]
 
 
-def test_at_most_so_many_pairs_at_once() -> None:
-    cluster = Meeting(*nodes(8))
+def test_the_number_of_parallel_pairs_is_limited() -> None:
+    cluster = PairCluster(*nodes(8))
     assert go(cluster, parallel=2).values["nodes"]["passed"] == 8
-    assert cluster.most == 4
+    assert cluster.max_nodes == 4
 
 
-def test_a_run_goes_on_where_its_slice_ended() -> None:
-    cluster = Meeting(*nodes(4))
-    cluster.reach = {"n3": 12.0}
+def test_a_run_continues_where_its_slice_ended() -> None:
+    cluster = PairCluster(*nodes(4))
+    cluster.bandwidths = {"n3": 12.0}
     outcome, slices = go(cluster, slice_of=0.1), 1
     while outcome.pending is not None:
         outcome, slices = go(cluster, slice_of=0.1, resume=json.loads(json.dumps(outcome.pending))), slices + 1
     assert slices > 4
     assert states(outcome) == {"n3": "failed"} and outcome.values["tried"] == ["n0", "n1", "n2", "n3"]
-    assert len(tried(cluster)) == 4 and cluster.jobs == {}
+    assert len(pairs_of(cluster)) == 4 and cluster.jobs == {}
 
 
-def test_check_mode_tells_who_would_run_and_what_right_is_missing() -> None:
-    cluster = Meeting(*nodes(4))
+def test_check_mode_reports_nodes_to_test_and_missing_permissions() -> None:
+    cluster = PairCluster(*nodes(4))
     cluster.put(foreign("job", "n3"))
     outcome = go(cluster, check_mode=True)
-    assert outcome.changed and outcome.failure is None and cluster.made == []
+    assert outcome.changed and outcome.failure is None and cluster.created == []
     assert outcome.values["tried"] == ["n0", "n1", "n2"] and outcome.values["pairs"] == []
     for verb, resource in (("list", "pods"), ("create", "jobs")):
         cluster.forbidden = {(verb, resource)}
         assert f"permission to {verb} {resource}" in str(go(cluster, check_mode=True).failure)
 
 
-def test_a_run_that_breaks_off_takes_its_pods_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Meeting(*nodes(2))
+def test_a_failed_run_deletes_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = PairCluster(*nodes(2))
 
-    def breaks(self: Run, *_arguments: object) -> None:
-        if len(cluster.made) == 2:
-            raise HwaccelError("the server is gone", "", "", "")
+    def lose_connection(self: Run, *_arguments: object) -> None:
+        if len(cluster.created) == 2:
+            raise HwaccelError("the server is unreachable", "", "", "")
 
-    monkeypatch.setattr(rendezvous.Rendezvous, "_show", breaks)
+    monkeypatch.setattr(rendezvous.Rendezvous, "_show", lose_connection)
     with pytest.raises(HwaccelError):
         go(cluster)
-    assert len(cluster.made) == 2 and cluster.jobs == {}
+    assert len(cluster.created) == 2 and cluster.jobs == {}

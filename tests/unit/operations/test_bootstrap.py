@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether bootstrap is complete, from what a cluster says or does not say."""
+"""Whether bootstrap is complete, from the answers of a cluster."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ CLUSTER_VERSION = served("config.openshift.io/v1", "ClusterVersion", "clusterver
 
 
 def cluster(bootstrap: t.Any = None, version: t.Any = None) -> Cluster:
-    """The ConfigMap of that name and the ClusterVersion. An exception is raised instead of an answer."""
-    made = Cluster(kinds=(*KINDS, CLUSTER_VERSION))
+    """A cluster with the ConfigMap `bootstrap` and the ClusterVersion. An exception is raised instead of an answer."""
+    result = Cluster(kinds=(*KINDS, CLUSTER_VERSION))
     if isinstance(bootstrap, Exception):
-        made.fail(bootstrap, "get", kind="ConfigMap")
+        result.fail(bootstrap, "get", kind="ConfigMap")
     elif bootstrap is not None:
         metadata = {"name": "bootstrap", "namespace": "kube-system"}
-        made.put({"kind": "ConfigMap", "metadata": metadata, **bootstrap})
+        result.put({"kind": "ConfigMap", "metadata": metadata, **bootstrap})
     if version is not None:
-        made.put({"kind": "ClusterVersion", "metadata": {"name": "version"}, **version})
-    return made
+        result.put({"kind": "ClusterVersion", "metadata": {"name": "version"}, **version})
+    return result
 
 
 def history(state: str) -> dict[str, t.Any]:
@@ -50,12 +50,14 @@ def history(state: str) -> dict[str, t.Any]:
         ({"bootstrap": Unreachable("no answer", "https://api:6443")}, None, "no answer (https://api:6443)"),
     ],
 )
-def test_the_cluster_says_it_or_nobody_does(answers: dict[str, t.Any], complete: bool | None, why: str) -> None:
-    told = bootstrap.state(cluster(**answers))
-    assert told["complete"] is complete
-    assert why in told["why"]
+def test_bootstrap_is_complete_incomplete_or_unknown(
+    answers: dict[str, t.Any], complete: bool | None, why: str
+) -> None:
+    state = bootstrap.state(cluster(**answers))
+    assert state["complete"] is complete
+    assert why in state["why"]
 
 
-def test_who_may_not_ask_is_told_so() -> None:
+def test_a_missing_permission_is_reported() -> None:
     with pytest.raises(Forbidden):
         bootstrap.state(cluster(Forbidden("reading a ConfigMap")))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which cluster is about to lose something: proven by the inventory, or confirmed by name."""
+"""The cluster of a teardown must be identified by the inventory, or confirmed by name."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def is_for(request: Request, expected: str) -> None:
 
 
 def cluster_of(refused: type[HwaccelError] | None = None) -> Cluster:
-    """With three nodes. refused: raised for what may not be read."""
+    """A cluster with three nodes. `refused` is raised for objects that must not be read."""
     nodes = ({"kind": "Node", "metadata": {"name": name}} for name in "abc")
-    made = Cluster({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}}, *nodes)
-    made.page_size = 2
-    made.on("get", lambda request: is_for(request, "Namespace kube-system"))
-    made.on("list", lambda request: is_for(request, "Node"))
+    cluster = Cluster({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": UID}}, *nodes)
+    cluster.page_size = 2
+    cluster.on("get", lambda request: is_for(request, "Namespace kube-system"))
+    cluster.on("list", lambda request: is_for(request, "Node"))
     if refused:
-        made.fail(refused("no"), "get", name="kube-system")
-        made.fail(Forbidden("no"), "list", kind="Node")
-    return made
+        cluster.fail(refused("no"), "get", name="kube-system")
+        cluster.fail(Forbidden("no"), "list", kind="Node")
+    return cluster
 
 
-def ask(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[dict[str, t.Any], list[str]]:
-    """What is found, and warnings."""
+def confirm(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[dict[str, t.Any], list[str]]:
+    """The result and warnings."""
     settings = {
         "name": "prod",
         "cluster_uid": "",
@@ -70,8 +70,8 @@ def ask(cluster: Cluster, *, check_mode: bool = False, **given: t.Any) -> tuple[
     ],
     ids=str,
 )
-def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
-    found, warnings = ask(cluster_of(), **given)
+def test_a_cluster_of_the_inventory_or_a_confirmed_one_is_accepted(given: dict[str, t.Any]) -> None:
+    found, warnings = confirm(cluster_of(), **given)
     assert (
         found["text"]
         == f"prod is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, connected with here"
@@ -88,15 +88,15 @@ def test_what_proves_a_cluster(given: dict[str, t.Any]) -> None:
     ],
     ids=str,
 )
-def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[str, t.Any]) -> None:
+def test_an_unconfirmed_cluster_fails_with_the_command_and_warns_in_check_mode(given: dict[str, t.Any]) -> None:
     with pytest.raises(HwaccelError) as refused:
-        ask(cluster_of(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
+        confirm(cluster_of(), command="ansible-playbook -i here hwaccel.gpu.teardown", **given)
     assert str(refused.value) == (
         f"this cluster was selected by {given['decided_by']}, not by the inventory, so nothing was deleted (prod): "
         f"it is the cluster with uid {UID}, kubernetes v1.36.4, 3 nodes, API server https://api:6443, connected with here. "
         f"Next: if this is the intended cluster, run ansible-playbook -i here hwaccel.gpu.teardown -e hwaccel_confirm={UID}"
     )
-    _found, warnings = ask(cluster_of(), check_mode=True, **given)
+    _found, warnings = confirm(cluster_of(), check_mode=True, **given)
     assert warnings == [
         str(refused.value)
         .replace("run ansible-playbook -i here hwaccel.gpu.teardown", "run again with")
@@ -106,7 +106,7 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
 
 @pytest.mark.parametrize("check_mode", [False, True])
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"confirm": "another"}, "hwaccel_confirm names another cluster, so nothing was deleted"),
         ({"confirm": "prod"}, "it is prod, and this is"),
@@ -119,24 +119,24 @@ def test_a_guess_is_refused_with_the_command_and_in_check_mode_told(given: dict[
     ],
     ids=str,
 )
-def test_another_cluster_is_refused_in_check_mode_too(given: dict[str, t.Any], told: str, check_mode: bool) -> None:
-    with pytest.raises(HwaccelError, match=told):
-        ask(cluster_of(), check_mode=check_mode, **given)
+def test_another_cluster_fails_in_check_mode_too(given: dict[str, t.Any], message: str, check_mode: bool) -> None:
+    with pytest.raises(HwaccelError, match=message):
+        confirm(cluster_of(), check_mode=check_mode, **given)
 
 
 @pytest.mark.parametrize("refused", [Forbidden, NotFound])
-def test_without_a_uid_the_name_confirms_and_nothing_proves(refused: type[HwaccelError]) -> None:
+def test_without_a_uid_only_the_name_can_confirm(refused: type[HwaccelError]) -> None:
     unreadable = cluster_of(refused)
     assert (
         "a cluster whose uid cannot be read, kubernetes v1.36.4, an unknown number of nodes"
-        in ask(unreadable)[0]["text"]
+        in confirm(unreadable)[0]["text"]
     )
-    assert ask(unreadable, decided_by=ENVIRONMENT, own=False, confirm="prod")[1] == []
+    assert confirm(unreadable, decided_by=ENVIRONMENT, own=False, confirm="prod")[1] == []
     with pytest.raises(HwaccelError, match="hwaccel_confirm=prod"):
-        ask(unreadable, decided_by=ENVIRONMENT, own=False)
+        confirm(unreadable, decided_by=ENVIRONMENT, own=False)
     with pytest.raises(
         HwaccelError, match=r"it cannot be verified that this is the cluster in the inventory.*cannot be read"
     ):
-        ask(unreadable, cluster_uid=UID)
+        confirm(unreadable, cluster_uid=UID)
     with pytest.raises(HwaccelError, match="it cannot be verified that this is the cluster in the inventory"):
         fleet.refuse_another(unreadable, UID)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Draining and releasing a node: what is written, what is waited for, and whose cordon it is."""
+"""Draining and releasing a node: writes, waits, and the owner of the cordon."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ LOCAL = [{"name": "tmp", "emptyDir": {}}]
 NODE = "gpu-1"
 
 
-def on_node(made: dict[str, t.Any], node: str = NODE) -> dict[str, t.Any]:
-    made["spec"]["nodeName"] = node
-    return made | {"kind": "Pod"}
+def on_node(pod_object: dict[str, t.Any], node: str = NODE) -> dict[str, t.Any]:
+    pod_object["spec"]["nodeName"] = node
+    return pod_object | {"kind": "Pod"}
 
 
 def cluster_of(*pods: dict[str, t.Any], ready: bool = True) -> DrainCluster:
-    """The node with an agent and these pods."""
+    """A cluster with the node, an agent and these pods."""
     return DrainCluster(s.node(NODE, ready=ready), *(on_node(one) for one in (pod("agent", DAEMONS), *pods)))
 
 
@@ -62,7 +62,7 @@ def released(cluster: DrainCluster, *, check_mode: bool = False, **settings: t.A
     return drain.release(Settings(NODE, **settings), cluster, cluster.clock(), check_mode=check_mode)
 
 
-def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
+def test_pods_are_evicted_and_the_released_node_is_unchanged() -> None:
     cluster = cluster_of(pod("web"), pod("done", phase="Succeeded"))
     before = dict(cluster.node["spec"])
     outcome = drained(cluster)
@@ -71,8 +71,8 @@ def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
     assert [one["pod"] for one in outcome.values["staying"]] == ["team-a/agent"]
     assert cluster.unschedulable
     assert names.CORDONED in cluster.node["metadata"]["annotations"]
-    back = released(cluster)
-    assert (back.changed, back.values["cordoned_by"]) == (True, NOBODY)
+    release = released(cluster)
+    assert (release.changed, release.values["cordoned_by"]) == (True, NOBODY)
     assert cluster.node["spec"] == before
     assert names.CORDONED not in cluster.node["metadata"]["annotations"]
 
@@ -80,39 +80,39 @@ def test_pods_leave_and_the_node_comes_back_as_it_was() -> None:
 def test_the_second_run_writes_nothing() -> None:
     cluster = cluster_of(pod("web"))
     drained(cluster)
-    written = len(cluster.writes), list(cluster.tried)
+    written = len(cluster.writes), list(cluster.attempted)
     again = drained(cluster)
     assert (again.changed, again.failure, again.values["cordoned_by"]) == (False, None, OURS)
-    assert (len(cluster.writes), cluster.tried) == written
+    assert (len(cluster.writes), cluster.attempted) == written
     released(cluster)
-    written = len(cluster.writes), list(cluster.tried)
+    written = len(cluster.writes), list(cluster.attempted)
     assert not released(cluster).changed
-    assert (len(cluster.writes), cluster.tried) == written
+    assert (len(cluster.writes), cluster.attempted) == written
 
 
-def test_what_others_have_cordoned_they_release() -> None:
+def test_a_cordon_of_another_user_is_not_released() -> None:
     cluster = cluster_of(pod("web"))
     cluster.set_cordon(True)
     outcome = drained(cluster)
     assert (outcome.values["cordoned_by"], cluster.evicted, cluster.patched) == (OTHERS, ["web"], [])
-    back = released(cluster)
-    assert (back.changed, back.values["cordoned_by"], cluster.patched) == (False, OTHERS, [])
-    assert "others cordoned it" in back.progress[0]
+    release = released(cluster)
+    assert (release.changed, release.values["cordoned_by"], cluster.patched) == (False, OTHERS, [])
+    assert "others cordoned it" in release.progress[0]
     assert cluster.unschedulable
 
 
-def test_a_cordon_that_others_have_made_after_lifting_ours_is_theirs() -> None:
+def test_a_cordon_that_another_user_replaced_is_not_released() -> None:
     cluster = cluster_of()
     drained(cluster)
     cluster.set_cordon(None)
     cluster.set_cordon(True)
     assert drained(cluster).values["cordoned_by"] == OTHERS
-    back = released(cluster)
-    assert (back.changed, back.values["cordoned_by"], cluster.unschedulable) == (True, OTHERS, True)
+    release = released(cluster)
+    assert (release.changed, release.values["cordoned_by"], cluster.unschedulable) == (True, OTHERS, True)
     assert names.CORDONED not in cluster.node["metadata"]["annotations"]
 
 
-def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
+def test_a_cordon_that_another_user_removed_leaves_no_annotation() -> None:
     cluster = cluster_of()
     drained(cluster)
     cluster.set_cordon(None)
@@ -120,7 +120,7 @@ def test_a_cordon_that_others_have_lifted_leaves_no_annotation() -> None:
     assert names.CORDONED not in cluster.node["metadata"]["annotations"]
 
 
-def test_all_faults_are_told_before_anything_is_touched() -> None:
+def test_all_problems_are_reported_before_anything_is_changed() -> None:
     cluster = cluster_of(
         pod("web"), pod("alone", None), pod("local", volumes=LOCAL), pod("twice"), pod("kept"), pod("mine")
     )
@@ -131,24 +131,24 @@ def test_all_faults_are_told_before_anything_is_touched() -> None:
         )
     outcome = drained(cluster, option_variables={"force": "the_role_force"})
     assert isinstance(outcome.failure, ManyFaults)
-    told = [str(fault) for fault in outcome.failure.faults]
-    assert len(told) == 4, told
-    assert "team-a/alone" in told[0] and "the_role_force" in told[0]
-    assert "team-a/local" in told[1] and "delete_emptydir_data" in told[1]
+    messages = [str(fault) for fault in outcome.failure.faults]
+    assert len(messages) == 4, messages
+    assert "team-a/alone" in messages[0] and "the_role_force" in messages[0]
+    assert "team-a/local" in messages[1] and "delete_emptydir_data" in messages[1]
     assert (cluster.writes, cluster.evicted, cluster.unschedulable) == ([], [], False)
     assert drained(cluster, check_mode=True).failure.args == drained(cluster).failure.args  # type: ignore[union-attr]
 
 
-def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
+def test_a_budget_that_allows_eviction_later_does_not_hold_other_pods() -> None:
     cluster = cluster_of(pod("train"), pod("web"))
     cluster.held["train"] = refused()
 
-    def let_go() -> None:
-        assert "web" in cluster.evicted, "it waits for no other pod"
+    def allow_later() -> None:
+        assert "web" in cluster.evicted, "other pods are not held"
         if cluster.time.now > 1020:
             cluster.held.clear()
 
-    cluster.time.on_sleep = let_go
+    cluster.time.on_sleep = allow_later
     outcome = drained(cluster)
     assert (outcome.failure, cluster.evicted) == (None, ["web", "train"])
     assert any(
@@ -157,7 +157,7 @@ def test_a_budget_that_lets_go_later_holds_nobody_else() -> None:
     assert outcome.values["evicted"] == ["team-a/train", "team-a/web"]
 
 
-def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> None:
+def test_a_budget_that_never_allows_eviction_is_named_and_the_node_stays_cordoned() -> None:
     cluster = cluster_of(pod("train"), pod("web"))
     cluster.held["train"] = refused()
     outcome = drained(cluster, timeout=30)
@@ -183,7 +183,7 @@ def test_a_budget_that_never_lets_go_is_named_and_the_node_stays_cordoned() -> N
         ),
     ],
 )
-def test_who_wants_time_gets_it(error: HwaccelError) -> None:
+def test_evictions_that_are_denied_temporarily_are_retried(error: HwaccelError) -> None:
     cluster = cluster_of(pod("web"))
     error.status = 429 if isinstance(error, WebhookDenied) else 403  # type: ignore[attr-defined]
     cluster.held["web"] = error  # type: ignore[assignment]
@@ -193,26 +193,26 @@ def test_who_wants_time_gets_it(error: HwaccelError) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready", "told"), [(True, "increase my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
+    ("ready", "message"), [(True, "increase my_timeout"), (False, "the node is not Ready: NodeStatusUnknown")]
 )
-def test_pods_that_do_not_end_are_told(ready: bool, told: str) -> None:
+def test_pods_that_do_not_end_are_reported(ready: bool, message: str) -> None:
     cluster = cluster_of(pod("web"), ready=ready)
     cluster.ends = False
     outcome = drained(cluster, timeout=20, option_variables={"timeout": "my_timeout"})
-    assert cluster.evicted == ["web"], "once is enough"
+    assert cluster.evicted == ["web"], "the eviction is not repeated"
     assert "pod team-a/web is terminating" in str(outcome.failure)
-    assert told in str(outcome.failure)
+    assert message in str(outcome.failure)
 
 
-def test_a_server_that_is_away_is_not_waited_for_with_each_pod() -> None:
+def test_an_unreachable_server_is_not_tried_for_each_pod() -> None:
     cluster = cluster_of(pod("web"), pod("db"))
     cluster.held["db"] = Unreachable("evicting Pod team-a/db", "", "no answer", "check it")
     with pytest.raises(Unreachable):
         drained(cluster)
-    assert cluster.tried == ["db"]
+    assert cluster.attempted == ["db"]
 
 
-def test_a_pod_of_the_same_name_on_another_node_is_nobody_to_wait_for() -> None:
+def test_a_pod_of_the_same_name_on_another_node_is_not_waited_for() -> None:
     cluster = cluster_of(pod("db-0"))
 
     def rescheduled(_request: Request) -> None:
@@ -225,7 +225,7 @@ def test_a_pod_of_the_same_name_on_another_node_is_nobody_to_wait_for() -> None:
     assert (outcome.failure, cluster.evicted) == (None, [])
 
 
-def test_a_pod_that_comes_before_the_cordon_is_seen_is_judged_as_well() -> None:
+def test_a_pod_that_is_scheduled_before_the_cordon_takes_effect_is_checked_as_well() -> None:
     cluster = cluster_of(pod("web"))
     cluster.on("patch", lambda _request: cluster.put(on_node(pod("late", None))))
     outcome = drained(cluster)
@@ -234,7 +234,7 @@ def test_a_pod_that_comes_before_the_cordon_is_seen_is_judged_as_well() -> None:
     assert cluster.evicted == []
 
 
-def test_check_mode_foresees_and_writes_nothing() -> None:
+def test_check_mode_predicts_and_writes_nothing() -> None:
     cluster = cluster_of(pod("web"), pod("train"))
     cluster.held["train"] = refused()
     outcome = drained(cluster, check_mode=True)
@@ -250,13 +250,13 @@ def test_check_mode_foresees_and_writes_nothing() -> None:
     assert cluster.unschedulable
 
 
-def test_check_mode_tells_that_the_node_may_not_be_written() -> None:
+def test_check_mode_reports_a_missing_permission_to_patch_the_node() -> None:
     cluster = cluster_of(pod("web"))
     cluster.fail(Forbidden("patching Node gpu-1", "", "no right", "let us patch nodes"), "patch", dry_run=True)
     assert "let us patch nodes" in str(drained(cluster, check_mode=True).failure)
 
 
-def test_a_node_that_is_not_there() -> None:
+def test_a_missing_node_fails_or_is_ignored() -> None:
     cluster = cluster_of()
     for operate in (drain.drain, drain.release):
         with pytest.raises(HwaccelError, match="there is no node other"):
@@ -267,17 +267,17 @@ def test_a_node_that_is_not_there() -> None:
     assert cluster.writes == []
 
 
-def test_another_cluster_than_is_meant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cluster_than_the_intended_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = cluster_of(pod("web"))
-    monkeypatch.setattr(drain.fleet, "cluster_uid", lambda client: "seen")
+    monkeypatch.setattr(drain.fleet, "cluster_uid", lambda client: "actual")
     for operate in (drained, released):
         with pytest.raises(ManyFaults, match="not the cluster in the inventory"):
-            operate(cluster, cluster_uid="meant")
-        assert operate(cluster, cluster_uid="seen", check_mode=True).failure is None
+            operate(cluster, cluster_uid="intended")
+        assert operate(cluster, cluster_uid="actual", check_mode=True).failure is None
     assert (cluster.writes, cluster.evicted) == ([], [])
 
 
-def test_slices_go_on_where_the_one_before_has_stopped() -> None:
+def test_slices_continue_where_the_last_one_ended() -> None:
     cluster = cluster_of(pod("web"), pod("train"))
     cluster.ends = False
     cluster.held["train"] = refused()
@@ -288,7 +288,7 @@ def test_slices_go_on_where_the_one_before_has_stopped() -> None:
     cluster.requests.clear()
     second = drain.drain(settings, cluster, cluster.clock(10), resume=first.pending)
     assert second.pending is not None
-    assert cluster.tried == ["train"], "there is no other dry run"
+    assert cluster.attempted == ["train"], "the dry run is not repeated"
     for name in ("web", "train"):
         cluster.remove("Pod", name)
     last = drain.drain(settings, cluster, cluster.clock(10), resume=second.pending)
@@ -311,14 +311,14 @@ def test_a_node_is_released_once_it_is_ready() -> None:
     assert not cluster.unschedulable
 
 
-def test_a_node_that_others_keep_is_not_waited_for() -> None:
+def test_a_node_that_another_user_cordoned_is_not_waited_for() -> None:
     cluster = cluster_of(ready=False)
     cluster.set_cordon(True)
     assert released(cluster).failure is None
     assert cluster.time.now == 1000
 
 
-def test_documented_options_and_values_are_those_that_there_are() -> None:
+def test_documented_options_and_values_match_the_module() -> None:
     documented = yaml.safe_load(module.DOCUMENTATION)["options"]
     assert set(documented) == set(module.ARGUMENT_SPEC)
     for name, spec in module.ARGUMENT_SPEC.items():

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet's summary from pages of nodes, and what is taken for other deployers' components."""
+"""The summary of a fleet from pages of nodes, and detection of existing components."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 
 
-#: What only some clusters serve.
+#: Kinds that only some clusters serve.
 MORE_KINDS = {
     "ClusterVersion": served("config.openshift.io/v1", "ClusterVersion", "clusterversions", namespaced=False),
     "PrometheusRule": served("monitoring.coreos.com/v1", "PrometheusRule", "prometheusrules"),
@@ -29,7 +29,7 @@ MORE_KINDS = {
 }
 
 
-def is_of_the_uid(request: Request) -> None:
+def assert_reads_only_the_uid(request: Request) -> None:
     assert (request.kind, request.name, request.metadata_only) == ("Namespace", "kube-system", True)
 
 
@@ -41,16 +41,16 @@ def cluster_of(
     pods: c.Sequence[dict] = (),
     runtime_classes: c.Sequence[dict] = (),
 ) -> Cluster:
-    """A cluster that hands out pages of two."""
-    made = Cluster(kinds=(*KINDS, *(MORE_KINDS[kind] for kind in kinds)))
-    made.page_size, made.git_version = 2, version
-    made.on("get", is_of_the_uid)
-    made.put({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "the-uid"}})
+    """A cluster with pages of two objects."""
+    cluster = Cluster(kinds=(*KINDS, *(MORE_KINDS[kind] for kind in kinds)))
+    cluster.page_size, cluster.git_version = 2, version
+    cluster.on("get", assert_reads_only_the_uid)
+    cluster.put({"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "the-uid"}})
     of_kinds = {"Node": nodes, "DaemonSet": workloads, "Pod": pods, "RuntimeClass": runtime_classes}
     for kind, objects in of_kinds.items():
         for obj in objects:
-            made.put({"kind": kind, **obj})
-    return made
+            cluster.put({"kind": kind, **obj})
+    return cluster
 
 
 def node(name: str, ready: bool = True, gpu: bool = False, count: int = 8, **labels: str) -> dict:
@@ -91,7 +91,7 @@ def summary(cluster: Cluster, *arguments: t.Any, **options: t.Any) -> dict[str, 
     return fleet.summary(cluster, *arguments, **options)
 
 
-def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() -> None:
+def test_declared_pools_come_first_and_detected_ones_have_the_most_frequent_gpu() -> None:
     cluster = cluster_of(
         [
             node("a", gpu=True),
@@ -120,7 +120,7 @@ def test_declared_pools_come_first_and_found_ones_tell_what_most_nodes_have() ->
     assert "nodes" not in found
 
 
-def test_rows_are_sorted_and_carry_the_pool() -> None:
+def test_rows_are_sorted_and_have_the_pool() -> None:
     rows = summary(cluster_of([node("b"), node("a", gpu=True, ready=False)]), rows=True)["nodes"]
     assert [(row["name"], row["pool"], row["ready"], row["gpu"]) for row in rows] == [
         ("a", "default", False, H100),
@@ -129,7 +129,7 @@ def test_rows_are_sorted_and_carry_the_pool() -> None:
     assert rows[0]["not_ready"] == "KubeletNotReady"
 
 
-def test_an_empty_cluster_and_odd_nodes_are_summed_up_too() -> None:
+def test_an_empty_cluster_and_incomplete_nodes_are_summarized() -> None:
     assert summary(cluster_of())["pools"] == []
     cluster = cluster_of()
     cluster.objects["nodes", "", "a"] = {}
@@ -137,7 +137,7 @@ def test_an_empty_cluster_and_odd_nodes_are_summed_up_too() -> None:
     assert summary(cluster)["pools"][0]["nodes"] == 2
 
 
-def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_read() -> None:
+def test_overlaps_are_errors_and_missing_nodes_warnings_without_a_selector() -> None:
     cluster = cluster_of([node("a")])
     with pytest.raises(ManyFaults, match="overlap"):
         summary(cluster, [{"name": "x", "nodes": ["a"]}, {"name": "y", "nodes": ["a"]}])
@@ -157,7 +157,7 @@ def test_overlaps_are_errors_and_missing_nodes_warnings_unless_only_some_were_re
         ("v1.36.4", (), "kubernetes"),
     ],
 )
-def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> None:
+def test_the_platform_is_detected(version: str, kinds: tuple[str, ...], distribution: str) -> None:
     assert summary(cluster_of(version=version, kinds=kinds))["platform"] == {
         "distribution": distribution,
         "version": version,
@@ -182,7 +182,7 @@ def test_platforms(version: str, kinds: tuple[str, ...], distribution: str) -> N
         ({"metadata": {}, "spec": None}, ""),
     ],
 )
-def test_components_are_known_by_image(obj: dict, component: str) -> None:
+def test_components_are_detected_by_their_image(obj: dict, component: str) -> None:
     cluster = cluster_of()
     cluster.objects["daemonsets", "n", "a"] = obj
     found = fleet_existing.components(cluster)
@@ -193,7 +193,7 @@ def test_components_are_known_by_image(obj: dict, component: str) -> None:
     ("handler", "manager", "found"),
     [("nvidia", "helm", ["gpu"]), ("nvidia", "hwaccel.gpu/driver", []), ("kata", "helm", [])],
 )
-def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
+def test_existing_runtime_classes_are_detected_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
     runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
     cluster = cluster_of(runtime_classes=[runtime_class])
     assert [row["name"] for row in fleet_existing.components(cluster)["runtime_class"]] == found
@@ -202,7 +202,7 @@ def test_runtime_classes_of_others_are_known_by_their_handler(handler: str, mana
 @pytest.mark.parametrize(
     ("kinds", "found"), [(("PrometheusRule",), 0), (("PrometheusRule", "ServiceMonitor"), 2), ((), 0)]
 )
-def test_the_prometheus_operator_is_known_by_its_kinds(kinds: tuple[str, ...], found: int) -> None:
+def test_the_prometheus_operator_is_detected_by_its_kinds(kinds: tuple[str, ...], found: int) -> None:
     rows = fleet_existing.components(cluster_of(kinds=kinds))["prometheus_operator"]
     assert len(rows) == found
     assert all(row["name"].endswith(".monitoring.coreos.com") for row in rows)
@@ -243,19 +243,19 @@ def driver_pod(node_name: str, owner: str = "ours", **status: t.Any) -> dict:
     }
 
 
-def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
-    up, pulling = {"state": {"running": {}}}, {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
+def test_our_driver_daemon_sets_and_their_nodes_are_listed() -> None:
+    running, pulling = {"state": {"running": {}}}, {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
     crashed = {
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
         "restartCount": 3,
         "lastState": {"terminated": {"exitCode": 1}},
     }
     pods = [
-        *(driver_pod(f"node-{number}", **up) for number in (7, 3, 5, 1, 4)),
+        *(driver_pod(f"node-{number}", **running) for number in (7, 3, 5, 1, 4)),
         driver_pod("node-2", **crashed),
         driver_pod("new", **pulling),
-        driver_pod("node-1", **up),
-        driver_pod("orphaned", owner="gone", **up),
+        driver_pod("node-1", **running),
+        driver_pod("orphaned", owner="gone", **running),
     ]
     cluster = cluster_of(
         workloads=[driver("ours"), driver("refuses", privileged=False), driver("copied", manager="helm")], pods=pods
@@ -276,7 +276,7 @@ def test_driver_daemon_sets_of_ours_and_where_they_run() -> None:
     ]
 
 
-def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
+def test_driver_pods_are_only_read_if_there_is_a_driver() -> None:
     cluster = cluster_of()
     assert summary(cluster)["driver_daemon_sets"] == []
     assert cluster.sent("list", "Pod") == []
@@ -286,11 +286,11 @@ def test_pods_of_drivers_are_read_only_where_there_is_one() -> None:
     ("image", "name"),
     [("a/b/c:1@sha256:0", "c"), ("host:5000/c", "c"), ("c", "c"), ("host:5000/x/c:tag", "c"), ("", "")],
 )
-def test_names_of_images(image: str, name: str) -> None:
+def test_base_names_of_images(image: str, name: str) -> None:
     assert image_base(image) == name
 
 
-def test_a_query_that_cannot_be_read_is_told() -> None:
+def test_an_invalid_query_is_reported() -> None:
     jmespath = pytest.importorskip("jmespath")
     assert fleet.query("pools[0].name", {"pools": [{"name": "a"}]}, jmespath) == "a"
     for wrong in ("pools[", "sum(pools)", "nosuch(pools)"):

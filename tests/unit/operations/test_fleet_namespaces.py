@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of namespaces: who made them, which pods they admit, and what pods may ask for in them."""
+"""Facts of namespaces: the set that created them, their pod security level, and ConfigMaps and Secrets for pods."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 def cluster(**found: dict[str, t.Any]) -> Cluster:
     """Namespaces by name, each with two ConfigMaps and two Secrets."""
-    made = Cluster()
+    result = Cluster()
     for namespace, metadata in found.items():
-        made.put({"kind": "Namespace", "metadata": {"name": namespace, **metadata}})
+        result.put({"kind": "Namespace", "metadata": {"name": namespace, **metadata}})
         for kind, letter in itertools.product(("ConfigMap", "Secret"), "ba"):
             named = {"name": f"{namespace}-{kind}-{letter}", "namespace": namespace}
-            made.put({"kind": kind, "metadata": named, "data": {"a": "1"}})
-    return made
+            result.put({"kind": kind, "metadata": named, "data": {"a": "1"}})
+    return result
 
 
-def no_secrets_of_theirs(request: Request) -> None:
-    if request.namespace == "theirs":
+def deny_secrets_of_the_team(request: Request) -> None:
+    if request.namespace == "team":
         raise Forbidden("no right to secrets")
 
 
-def test_namespaces_tell_their_maker_and_their_level() -> None:
+def test_namespaces_have_their_set_and_pod_security_level() -> None:
     ours = {
         "managedFields": [{"manager": "kubectl"}, {"manager": "hwaccel.gpu/driver"}],
         "labels": {ENFORCE: "privileged"},
     }
-    made = cluster(ours=ours, theirs={}, going={"deletionTimestamp": DELETED_AT}, hidden={})
-    made.fail(Forbidden("no right to hidden"), "get", name="hidden")
-    made.on("list", no_secrets_of_theirs, kind="Secret")
-    assert namespaces(made, ["theirs", "ours", "ours", "going", "hidden", "nowhere"]) == [
+    result = cluster(ours=ours, team={}, going={"deletionTimestamp": DELETED_AT}, hidden={})
+    result.fail(Forbidden("no right to hidden"), "get", name="hidden")
+    result.on("list", deny_secrets_of_the_team, kind="Secret")
+    assert namespaces(result, ["team", "ours", "ours", "going", "hidden", "nowhere"]) == [
         {
             "name": "ours",
             "set": "driver",
@@ -49,11 +49,11 @@ def test_namespaces_tell_their_maker_and_their_level() -> None:
             "secrets": ["ours-Secret-a", "ours-Secret-b"],
         },
         {
-            "name": "theirs",
+            "name": "team",
             "set": "",
             "pod_security": "",
-            "config_maps": ["theirs-ConfigMap-a", "theirs-ConfigMap-b"],
+            "config_maps": ["team-ConfigMap-a", "team-ConfigMap-b"],
             "secrets": None,
         },
     ]
-    assert all(request.metadata_only for request in made.requests), "no value of a Secret is read"
+    assert all(request.metadata_only for request in result.requests), "no value of a Secret is read"

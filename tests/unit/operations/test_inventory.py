@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes as inventory hosts: which groups they are in, and what is told of them."""
+"""Nodes as inventory hosts: their groups and variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import inv
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
-MARK = "hwaccel.gpu/quarantine"
+QUARANTINE = "hwaccel.gpu/quarantine"
 ALWAYS = ["gpu_schedulable", "gpu_unschedulable", "quarantined"]
 PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.count": "4"}
 
@@ -35,18 +35,18 @@ def groups(found: dict[str, t.Any]) -> dict[str, list[str]]:
 
 
 def quarantined(node: s.Obj, gate: str, reason: str = "") -> s.Obj:
-    node["metadata"]["labels"][MARK] = gate
+    node["metadata"]["labels"][QUARANTINE] = gate
     node["metadata"]["annotations"]["hwaccel.gpu/quarantine-reason"] = reason
-    node["spec"]["taints"] = [{"key": MARK, "value": gate, "effect": "NoSchedule"}]
+    node["spec"]["taints"] = [{"key": QUARANTINE, "value": gate, "effect": "NoSchedule"}]
     return node
 
 
-def test_an_empty_cluster_has_the_groups_that_plays_name() -> None:
+def test_an_empty_cluster_has_the_groups_that_plays_use() -> None:
     assert read() == {"groups": ALWAYS, "hosts": []}
     assert read(pools=[{"name": "a b", "selector": "x=y"}])["groups"] == [*ALWAYS[:2], "pool_a_b", "quarantined"]
 
 
-def test_each_node_is_in_the_groups_of_what_it_is() -> None:
+def test_each_node_is_in_the_groups_of_its_properties() -> None:
     found = read(
         s.node("whole", 4, allocatable=4, labels=PRODUCT),
         s.node("bare", 0),
@@ -78,7 +78,7 @@ def test_each_node_is_in_the_groups_of_what_it_is() -> None:
     assert set(found["groups"]) == set(ALWAYS).union(*groups(found).values())
 
 
-def test_what_is_told_of_a_node() -> None:
+def test_the_variables_of_a_node() -> None:
     node = quarantined(
         s.node("n", 4, allocatable=3, labels={**PRODUCT, "zone/a": "1", "zone/b": "2"}), "devices", "one GPU fell off"
     )
@@ -87,20 +87,20 @@ def test_what_is_told_of_a_node() -> None:
     (host,) = read(node, labels=("zone/*", "nothing"), host_address="InternalIP", host_prefix="far-", cluster="c")[
         "hosts"
     ]
-    told = host["variables"]["hwaccel_node"]
+    variables = host["variables"]["hwaccel_node"]
     assert (host["name"], host["variables"]["ansible_host"], host["variables"]["hwaccel_cluster"]) == (
         "far-n",
         "192.0.2.1",
         "c",
     )
-    assert told["name"] == "n" and told["gpu"] == {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 0}
-    assert told["labels"] == {"zone/a": "1", "zone/b": "2"}
-    assert told["addresses"] == {"InternalIP": ["192.0.2.1", "2001:db8::1"], "Hostname": ["n"]}
-    assert (told["quarantine_gate"], told["quarantine_reason"]) == ("devices", "one GPU fell off")
-    assert told["obstacles"] == ["quarantined", "3 nvidia.com/gpu allocatable, 4 nvidia.com/gpu expected"]
+    assert variables["name"] == "n" and variables["gpu"] == {"product": "NVIDIA-L40S", "count": 4, "memory_mib": 0}
+    assert variables["labels"] == {"zone/a": "1", "zone/b": "2"}
+    assert variables["addresses"] == {"InternalIP": ["192.0.2.1", "2001:db8::1"], "Hostname": ["n"]}
+    assert (variables["quarantine_gate"], variables["quarantine_reason"]) == ("devices", "one GPU fell off")
+    assert variables["obstacles"] == ["quarantined", "3 nvidia.com/gpu allocatable, 4 nvidia.com/gpu expected"]
 
 
-def test_a_node_without_that_address_is_reached_by_its_name_and_nameless_ones_are_none() -> None:
+def test_a_node_without_the_address_has_none_and_nodes_without_name_are_skipped() -> None:
     found = read(s.node("n", 0), {**s.node(""), "metadata": {"name": ""}}, host_address="ExternalIP")
     assert [list(host["variables"]) for host in found["hosts"]] == [["hwaccel_node"]]
 
@@ -126,11 +126,11 @@ def test_a_node_without_that_address_is_reached_by_its_name_and_nameless_ones_ar
         (quarantined(s.node(allocatable=8), "driver"), Pool("p"), ["quarantined"]),
     ],
 )
-def test_what_keeps_pods_from_the_gpus(node: s.Obj, pool: Pool, obstacles: list[str]) -> None:
+def test_obstacles_to_scheduling_gpu_pods(node: s.Obj, pool: Pool, obstacles: list[str]) -> None:
     assert inventory.obstacles(reduce_node(node), pool) == obstacles
 
 
-def test_pools_that_overlap_or_are_one_group_are_faults_and_a_node_that_is_away_a_warning() -> None:
+def test_pools_that_overlap_or_have_the_same_group_are_faults_and_a_missing_node_a_warning() -> None:
     overlapping = [{"name": "x", "nodes": ["a", "b"]}, {"name": "y", "nodes": ["b", "a"]}]
     with pytest.raises(ManyFaults, match=r"pools x and y overlap \(pools\): both contain a, b"):
         read(s.node("a"), s.node("b"), pools=overlapping)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits, quarantine, and what other writers of a Node keep."""
+"""Limits, quarantine, and preservation of other writers' changes to a Node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Time) -> None:
+def test_a_failed_node_is_reported_with_its_logs_and_quarantined(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
     result = run(settings(), cluster)
     assert result.values["failed_nodes"] == ["training-3"]
@@ -55,7 +55,7 @@ def test_a_failed_node_is_told_with_its_logs_and_quarantined(clock: Time) -> Non
     assert "1 failed: training-3 (2 may fail)" in result.progress[-1]
 
 
-def test_the_breaker_comes_before_any_quarantine(clock: Time) -> None:
+def test_with_too_many_failures_no_node_is_quarantined(clock: Time) -> None:
     cluster = fleet(16, {1, 2, 3}, clock)
     result = run(settings(), cluster)
     assert not result.values["within_limit"]
@@ -66,7 +66,7 @@ def test_the_breaker_comes_before_any_quarantine(clock: Time) -> None:
     assert "training-2" in str(result.failure)
 
 
-def test_second_run_leaves_the_mark_and_a_later_one_lifts_it(clock: Time) -> None:
+def test_a_second_run_keeps_the_quarantine_and_a_later_one_lifts_it(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
     run(settings(), cluster)
     written = len(cluster.writes)
@@ -87,14 +87,14 @@ def test_second_run_leaves_the_mark_and_a_later_one_lifts_it(clock: Time) -> Non
     assert names.QUARANTINE_REASON not in node["metadata"]["annotations"]
 
 
-def test_an_earlier_gate_does_not_lift_what_a_later_one_imposed(clock: Time) -> None:
+def test_an_earlier_gate_does_not_lift_the_quarantine_of_a_later_one(clock: Time) -> None:
     taint = {"key": names.QUARANTINE, "value": "devices", "effect": "NoSchedule"}
     cluster = NodeCluster([training(0, allocatable=8, taints=[taint])], healthy("training-0"), on_idle=clock.advance)
     assert run(settings(), cluster).values["released"] == []
     assert run(settings("devices"), cluster).values["released"] == ["training-0"]
 
 
-def test_foreign_taints_and_cordons_stay(clock: Time) -> None:
+def test_foreign_taints_and_cordons_are_kept(clock: Time) -> None:
     foreign = [
         {"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-11-20T10:00:00Z"},
         {"key": names.QUARANTINE, "effect": "NoExecute"},
@@ -107,22 +107,22 @@ def test_foreign_taints_and_cordons_stay(clock: Time) -> None:
     assert cluster.stored("Node", "training-3")["spec"]["unschedulable"]
 
 
-def _marks(gate: str) -> dict[str, t.Any]:
+def _quarantine_taint(gate: str) -> dict[str, t.Any]:
     return {"key": names.QUARANTINE, "value": gate, "effect": "NoSchedule"}
 
 
-def test_teardown_lifts_the_marks_of_one_gate_and_nothing_else(clock: Time) -> None:
+def test_teardown_lifts_only_the_quarantines_of_one_gate(clock: Time) -> None:
     foreign = [{"key": "maintenance", "effect": "NoExecute"}, {"key": names.QUARANTINE, "effect": "NoExecute"}]
     nodes = [
-        training(0, taints=[*foreign, _marks("driver")]),
-        training(1, taints=[_marks("devices")]),
+        training(0, taints=[*foreign, _quarantine_taint("driver")]),
+        training(1, taints=[_quarantine_taint("devices")]),
         training(2, taints=list(foreign)),
         training(3),
     ]
     nodes[0]["metadata"]["labels"][names.QUARANTINE] = "driver"
     nodes[0]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = "driver: it crashed"
     nodes[3]["metadata"].setdefault("annotations", {})[names.QUARANTINE_REASON] = (
-        "a rest of a mark that somebody took away in part"
+        "part of a quarantine that another user removed"
     )
     cluster = NodeCluster(nodes, [], on_idle=clock.advance)
     cluster.stored("Node", "training-0")["spec"]["unschedulable"] = True
@@ -134,14 +134,14 @@ def test_teardown_lifts_the_marks_of_one_gate_and_nothing_else(clock: Time) -> N
     assert node["spec"]["unschedulable"]
     assert names.QUARANTINE not in node["metadata"]["labels"]
     assert names.QUARANTINE_REASON not in node["metadata"]["annotations"]
-    assert cluster.stored("Node", "training-1")["spec"]["taints"] == [_marks("devices")]
+    assert cluster.stored("Node", "training-1")["spec"]["taints"] == [_quarantine_taint("devices")]
     assert cluster.stored("Node", "training-2")["spec"]["taints"] == foreign
     assert quarantine.lift(cluster, "driver") == []
     assert len(cluster.writes) == 2
 
 
-def test_two_writers_at_once_lose_nothing(clock: Time) -> None:
-    """Between our reading and our writing another controller adds a taint, twice."""
+def test_concurrent_changes_of_another_writer_are_kept(clock: Time) -> None:
+    """Between our read and our write another controller adds a taint, twice."""
     cluster = fleet(16, {3}, clock)
     added = iter(["first", "second"])
 
@@ -160,7 +160,7 @@ def test_two_writers_at_once_lose_nothing(clock: Time) -> None:
     ]
 
 
-def test_a_writer_that_never_stops_is_an_error(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constant_conflicts_are_an_error(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = fleet(16, {3}, clock)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     cluster.on("patch", lambda request: cluster.put(cluster.objects[request.place]))
@@ -168,14 +168,14 @@ def test_a_writer_that_never_stops_is_an_error(clock: Time, monkeypatch: pytest.
         run(settings(), cluster)
 
 
-def test_no_quarantine_where_it_is_off(clock: Time) -> None:
+def test_without_quarantine_nothing_is_written(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
     result = run(settings(quarantine=False), cluster)
     assert result.values["failed_nodes"] == ["training-3"]
     assert cluster.writes == []
 
 
-def test_check_mode_looks_once_and_tells_what_it_would_do(clock: Time) -> None:
+def test_check_mode_observes_once_and_reports_planned_changes(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
     before = clock.now
     result = run(settings(max_failed=0), cluster, check_mode=True)
@@ -205,25 +205,25 @@ def test_check_mode_looks_once_and_tells_what_it_would_do(clock: Time) -> None:
         (" 5 %", 100, 5),
     ],
 )
-def test_limits(given: t.Any, nodes: int, limit: int) -> None:
+def test_limits_are_numbers_or_percentages(given: t.Any, nodes: int, limit: int) -> None:
     assert quarantine.limit_of(given, nodes) == limit
 
 
 @pytest.mark.parametrize("given", ["", "x", "-1", "101%", "1.5", None])
-def test_limits_that_cannot_be_read(given: t.Any) -> None:
+def test_invalid_limits_are_reported(given: t.Any) -> None:
     with pytest.raises(HwaccelError, match="max_failed"):
         quarantine.limit_of(given, 4)
 
 
-#: What the GPU Operator's DaemonSets tolerate, and what ours do.
-THEIRS: list[dict[str, t.Any]] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+#: Tolerations of the GPU Operator's DaemonSets, and of ours.
+FOREIGN: list[dict[str, t.Any]] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
 OURS: list[dict[str, t.Any]] = [{"operator": "Exists", "effect": "NoSchedule"}]
 
 
 def _driver_set(tolerations: list[dict[str, t.Any]], **selector: str) -> Obj:
-    made = s.exporter("") if selector.pop("exporter", "") else s.driver("")
-    made["spec"] |= {"tolerations": tolerations, "nodeSelector": selector}
-    return daemon_set("nvidia-driver-daemonset", made, 16) | {
+    daemon = s.exporter("") if selector.pop("exporter", "") else s.driver("")
+    daemon["spec"] |= {"tolerations": tolerations, "nodeSelector": selector}
+    return daemon_set("nvidia-driver-daemonset", daemon, 16) | {
         "metadata": {"name": "nvidia-driver-daemonset", "namespace": "gpu-operator", "generation": 1}
     }
 
@@ -236,27 +236,27 @@ def _taint(cluster: NodeCluster, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("tolerations", "selector", "effect"),
     [
-        (THEIRS, {}, "PreferNoSchedule"),
+        (FOREIGN, {}, "PreferNoSchedule"),
         (OURS, {}, "NoSchedule"),
         ([{"operator": "Exists"}], {}, "NoSchedule"),
-        ([*THEIRS, {"key": names.QUARANTINE, "operator": "Exists"}], {}, "NoSchedule"),
-        (THEIRS, {"pool": "training"}, "PreferNoSchedule"),
-        (THEIRS, {"pool": "another"}, "NoSchedule"),
-        (THEIRS, {"exporter": "yes"}, "NoSchedule"),
+        ([*FOREIGN, {"key": names.QUARANTINE, "operator": "Exists"}], {}, "NoSchedule"),
+        (FOREIGN, {"pool": "training"}, "PreferNoSchedule"),
+        (FOREIGN, {"pool": "another"}, "NoSchedule"),
+        (FOREIGN, {"exporter": "yes"}, "NoSchedule"),
         (None, None, "NoSchedule"),
     ],
     ids=[
-        "another's",
+        "foreign",
         "ours",
-        "a cloud's that tolerates all",
-        "another's that knows us",
-        "another's of this pool",
-        "another's of another pool",
-        "another's exporter",
+        "foreign with a toleration of all taints",
+        "foreign with a toleration of the quarantine",
+        "foreign of this pool",
+        "foreign of another pool",
+        "foreign exporter",
         "none",
     ],
 )
-def test_a_mark_never_keeps_off_those_that_mend_the_node(
+def test_the_quarantine_never_excludes_daemon_sets_that_repair_the_node(
     clock: Time, tolerations: t.Any, selector: t.Any, effect: str
 ) -> None:
     cluster = fleet(16, {3}, clock)
@@ -271,7 +271,7 @@ def test_a_mark_never_keeps_off_those_that_mend_the_node(
     assert run(settings(), cluster, check_mode=True).values["quarantined"] == []
 
 
-def test_who_may_not_see_whose_daemon_sets_there_are_marks_softly(clock: Time) -> None:
+def test_without_permission_to_list_daemon_sets_the_taint_is_a_preference(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
 
     def refused(request: Request) -> None:
@@ -283,15 +283,18 @@ def test_who_may_not_see_whose_daemon_sets_there_are_marks_softly(clock: Time) -
     assert _taint(cluster, "training-3") == [("driver", "PreferNoSchedule")]
 
 
-@pytest.mark.parametrize("mended", [True, False])
-def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(clock: Time, mended: bool) -> None:
-    """Under it the operator could make no pod: with NoSchedule on the node it would stay without one for ever."""
-    nodes = [training(number, allocatable=8, taints=[_marks("driver")] if number == 0 else None) for number in range(8)]
+@pytest.mark.parametrize("repaired", [True, False])
+def test_a_quarantine_of_an_earlier_version_is_relaxed_while_the_gate_waits(clock: Time, repaired: bool) -> None:
+    """With NoSchedule on the node, the operator could never create a pod there."""
+    nodes = [
+        training(number, allocatable=8, taints=[_quarantine_taint("driver")] if number == 0 else None)
+        for number in range(8)
+    ]
     nodes[0]["metadata"]["labels"][names.QUARANTINE] = "driver"
     nodes[0]["metadata"]["annotations"][names.QUARANTINE_REASON] = "driver: it crashed"
 
     def controller(cluster: NodeCluster) -> None:
-        if mended and ("driver", "NoSchedule") not in _taint(cluster, "training-0"):
+        if repaired and ("driver", "NoSchedule") not in _taint(cluster, "training-0"):
             for pod in healthy("training-0"):
                 cluster.put(pod)
 
@@ -301,12 +304,12 @@ def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(cl
         [controller],
         on_idle=clock.advance,
     )
-    cluster.put(_driver_set(THEIRS))
+    cluster.put(_driver_set(FOREIGN))
     assert run(settings(), cluster, check_mode=True).values["quarantined"] == ["training-0"]
     assert cluster.writes == []
     result = run(settings(), cluster)
     assert result.changed
-    if mended:
+    if repaired:
         assert (result.values["failed_nodes"], result.values["quarantined"], result.values["released"]) == (
             [],
             [],
@@ -326,9 +329,9 @@ def test_a_mark_of_an_earlier_version_lets_them_in_while_the_gate_still_waits(cl
         assert quarantine.lift(cluster, "driver") == ["training-0"] and _taint(cluster, "training-0") == []
 
 
-def test_a_mark_is_hard_again_once_only_ours_are_there(clock: Time) -> None:
+def test_the_taint_is_noschedule_again_without_foreign_daemon_sets(clock: Time) -> None:
     cluster = fleet(16, {3}, clock)
-    cluster.put(_driver_set(THEIRS))
+    cluster.put(_driver_set(FOREIGN))
     run(settings(), cluster)
     cluster.remove("DaemonSet", "nvidia-driver-daemonset")
     assert run(settings(), cluster).values["quarantined"] == ["training-3"]

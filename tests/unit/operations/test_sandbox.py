@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module sandbox before it starts anything: problems of a start are reported at once, and nothing is touched."""
+"""The module sandbox before a start: all problems are reported at once, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.sandbox im
 SOURCES = pathlib.Path(__file__).parents[3] / "roles" / "sandbox" / "files"
 
 
-#: A fleet with a fault, and how it is told.
-WRONG, TOLD = {"pools": [{"name": "a", "count": "many"}]}, "'many' is not a whole number from 0 to 20000"
+#: A fleet with a fault, and the expected message.
+WRONG, MESSAGE = {"pools": [{"name": "a", "count": "many"}]}, "'many' is not a whole number from 0 to 20000"
 MISSING = "the sandbox needs cryptography urllib3 PyYAML"
 
 
@@ -40,20 +40,20 @@ def faults(folder: pathlib.Path, *, check_mode: bool, **options: t.Any) -> list[
     return [fault.what for fault in failure.faults]
 
 
-def test_a_look_ahead_tells_all_at_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_mode_reports_all_problems_at_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    told = faults(tmp_path, check_mode=True, fleet=WRONG, components=str(tmp_path / "none"))
-    assert told == [TOLD, MISSING, "the folder of the components does not exist"]
+    found = faults(tmp_path, check_mode=True, fleet=WRONG, components=str(tmp_path / "none"))
+    assert found == [MESSAGE, MISSING, "the folder of the components does not exist"]
 
 
-def test_a_start_tells_what_it_knows_before_it_gets_components(
+def test_a_start_reports_known_problems_before_it_gets_components(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert faults(tmp_path, check_mode=False, fleet=WRONG) == [TOLD, MISSING]
+    assert faults(tmp_path, check_mode=False, fleet=WRONG) == [MESSAGE, MISSING]
 
 
-def test_a_look_ahead_sees_that_no_way_leads_to_the_components(
+def test_check_mode_reports_that_components_are_not_available(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

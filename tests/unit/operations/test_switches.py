@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes get the switches by which the driver manager makes GPU clients leave; all is taken back but what people or another deployer wrote."""
+"""Nodes get the switches that the driver manager uses to evict GPU clients. All are removed later, except those of users or another deployer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 DEPLOY = "nvidia.com/gpu.deploy."
 
 
-def node(number: int, by_manager: dict[str, str], by_people: dict[str, str] | None = None) -> dict[str, t.Any]:
-    made = training(number)
-    made["metadata"]["labels"] |= by_manager | (by_people or {})
-    made["metadata"]["managedFields"] = [
+def node(number: int, by_manager: dict[str, str], by_users: dict[str, str] | None = None) -> dict[str, t.Any]:
+    result = training(number)
+    result["metadata"]["labels"] |= by_manager | (by_users or {})
+    result["metadata"]["managedFields"] = [
         {
             "manager": manager,
             "operation": "Update",
             "fieldsType": "FieldsV1",
             "fieldsV1": {"f:metadata": {"f:labels": {f"f:{key}": {} for key in keys}}},
         }
-        for manager, keys in (("driver-manager", by_manager), ("kubectl-label", by_people or {}))
+        for manager, keys in (("driver-manager", by_manager), ("kubectl-label", by_users or {}))
     ]
-    return made
+    return result
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[dict[str, str]]]:
 
 
 @pytest.mark.usefixtures("others")
-def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
+def test_empty_switches_are_removed_and_values_of_users_stay() -> None:
     cluster = NodeCluster(
         [
             node(
@@ -66,7 +66,7 @@ def test_what_says_nothing_goes_and_what_says_something_stays() -> None:
 
 
 @pytest.mark.parametrize("component", ["driver", "cluster_policy"])
-def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[str, str]]], component: str) -> None:
+def test_beside_another_deployer_no_switch_is_removed(others: dict[str, list[dict[str, str]]], component: str) -> None:
     cluster = NodeCluster([node(0, {DEPLOY + "dcgm": ""})], [])
     others[component].append(
         {"kind": "DaemonSet", "namespace": "gpu-operator", "name": "nvidia-driver-daemonset", "image": ""}
@@ -76,18 +76,18 @@ def test_beside_another_deployer_nothing_is_taken(others: dict[str, list[dict[st
 
 
 @pytest.mark.usefixtures("others")
-def test_a_node_gets_the_switches_that_it_lacks_and_they_are_taken_back() -> None:
+def test_missing_switches_are_added_and_removed_again() -> None:
     cluster = NodeCluster([node(0, {DEPLOY + "container-toolkit": ""}, {DEPLOY + "device-plugin": "false"})], [])
     assert not reduce_node(cluster.stored("Node", "training-0")).switched
     assert switches.provide(cluster, "training-0")
-    lacking = ("container-toolkit", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
-    given = {DEPLOY + component: "true" for component in lacking}
-    made = cluster.stored("Node", "training-0")
-    assert made["metadata"]["labels"].items() >= (given | {DEPLOY + "device-plugin": "false"}).items()
-    assert reduce_node(made).switched
+    missing = ("container-toolkit", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
+    given = {DEPLOY + component: "true" for component in missing}
+    result = cluster.stored("Node", "training-0")
+    assert result["metadata"]["labels"].items() >= (given | {DEPLOY + "device-plugin": "false"}).items()
+    assert reduce_node(result).switched
     assert not switches.provide(cluster, "training-0")
     fields = {"f:metadata": {"f:labels": {f"f:{key}": {} for key in given}}}
-    made["metadata"]["managedFields"].append(
+    result["metadata"]["managedFields"].append(
         {"manager": quarantine.FIELD_MANAGER, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
     )
     assert switches.take_back(cluster) == ["training-0"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validation of nodes by pods, on a cluster in memory whose Jobs end at once as the test says."""
+"""Validation of nodes by pods, on a cluster in memory whose Jobs end immediately, as the test defines."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
 )
 
 
-def slices(cluster: ValidationCluster, most: int = 99, **options: t.Any) -> list[Outcome]:
-    """Ten seconds each, as the action plugin plays them, what is handed over through JSON; after `most` the run is killed."""
+def slices(cluster: ValidationCluster, max_slices: int = 99, **options: t.Any) -> list[Outcome]:
+    """Slices of ten seconds like those of the action plugin, with their state as JSON; after `max_slices` slices the run is killed."""
     settings = validation.Settings(POD, POOLS, options=RunOptions(namespace="n", parallel=1), **options)
-    played, resume = [], {}
-    while len(played) < most and (not played or played[-1].pending is not None):
-        played.append(validation.run(settings, cluster, cluster.clock(10), resume=resume))
-        resume = json.loads(json.dumps(played[-1].pending))
-    return played
+    outcomes, resume = [], {}
+    while len(outcomes) < max_slices and (not outcomes or outcomes[-1].pending is not None):
+        outcomes.append(validation.run(settings, cluster, cluster.clock(10), resume=resume))
+        resume = json.loads(json.dumps(outcomes[-1].pending))
+    return outcomes
 
 
-def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
+def test_a_node_that_computes_is_proven_and_not_tested_again() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     outcome = go(cluster)
     assert outcome.failure is None and outcome.changed
@@ -49,30 +49,30 @@ def test_a_node_that_computes_is_proven_and_left_alone_afterwards() -> None:
     assert outcome.values["pools"][0]["gpus"] == ["NVIDIA H100 80GB HBM3"]
     assert (cluster.proof("a")["gpu"], cluster.proof("a")["driver"]) == ("NVIDIA H100 80GB HBM3", "580.178.04")
     assert cluster.jobs == {}
-    container = cluster.made[0]["spec"]["template"]["spec"]["containers"][0]
+    container = cluster.created[0]["spec"]["template"]["spec"]["containers"][0]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
     written = len(cluster.writes)
     again = go(cluster)
     assert not again.changed and again.values["nodes"]["passed"] == 2
-    assert (len(cluster.made), len(cluster.writes)) == (2, written)
+    assert (len(cluster.created), len(cluster.writes)) == (2, written)
     assert go(cluster, always=True).values["validated"] == ["a", "b"]
 
 
 @pytest.mark.parametrize("change", ["boot", "driver", "config", "gpus", "image", "declaration"])
-def test_a_proof_is_of_what_was_there_then(change: str) -> None:
+def test_a_proof_is_invalid_after_a_change(change: str) -> None:
     cluster, pools = ValidationCluster(node("a")), POOLS
     go(cluster)
-    now = cluster.stored("Node", "a")
+    current = cluster.stored("Node", "a")
     definition = None
     if change == "boot":
-        now["status"]["nodeInfo"]["bootID"] = "another"
+        current["status"]["nodeInfo"]["bootID"] = "another"
     elif change == "driver":
-        now["metadata"]["labels"][names.DRIVER_VERSION_LABEL] = "595.91.07"
+        current["metadata"]["labels"][names.DRIVER_VERSION_LABEL] = "595.91.07"
         cluster.printed["a"] = LOG.replace("580.178.04", "595.91.07")
     elif change == "config":
-        now["metadata"]["labels"][names.PLUGIN_CONFIG_LABEL] = "shared"
+        current["metadata"]["labels"][names.PLUGIN_CONFIG_LABEL] = "shared"
     elif change == "gpus":
-        now["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+        current["status"]["allocatable"]["nvidia.com/gpu"] = "7"
         pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"count": 7}}])
     elif change == "declaration":
         pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"ecc": True}}])
@@ -85,7 +85,7 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "message"),
     [
         (LOG.replace("Test PASSED", "Result verification failed"), "no CUDA kernel ran"),
         (LOG.partition("\n")[2], "nvidia-smi listed no GPU"),
@@ -97,14 +97,14 @@ def test_a_proof_is_of_what_was_there_then(change: str) -> None:
         (LOG.replace("81559", "40960"), "the pod sees 40960 MiB of memory, 81559 MiB are expected"),
     ],
 )
-def test_what_the_pod_sees_must_be_what_the_fleet_says(log: str, told: str) -> None:
+def test_the_pod_must_observe_the_expected_gpus(log: str, message: str) -> None:
     cluster = ValidationCluster(node("a"))
     go(cluster)
     assert cluster.proof("a")
     cluster.printed["a"] = log
     outcome = go(cluster, always=True)
-    assert told in fault(outcome)["reason"] and fault(outcome)["link"] == "cuda"
-    assert "validation: 1 of 1 nodes failed, 0 allowed" in str(outcome.failure) and told in str(outcome.failure)
+    assert message in fault(outcome)["reason"] and fault(outcome)["link"] == "cuda"
+    assert "validation: 1 of 1 nodes failed, 0 allowed" in str(outcome.failure) and message in str(outcome.failure)
     assert cluster.proof("a") == {}, "a node that has failed is no longer proven"
     assert go(cluster, always=True, max_failed="1").failure is None
 
@@ -120,8 +120,8 @@ def test_the_fleet_is_read_in_the_first_slice_only() -> None:
     assert [fault["node"] for fault in last.values["faults"]] == ["d"]
 
 
-def test_between_slices_goes_what_is_still_needed() -> None:
-    """Of a node that has ended its finding, and not its log; of those that wait, who they are."""
+def test_the_state_between_slices_has_only_what_is_still_needed() -> None:
+    """It has the finding of a tested node without its log, and the names of waiting nodes."""
     cluster = ValidationCluster(node("a"), node("b"), node("c", ready=False))
     cluster.takes = 15.0
     first, second, *_rest = (outcome.pending for outcome in slices(cluster))
@@ -135,7 +135,7 @@ def test_between_slices_goes_what_is_still_needed() -> None:
     assert "Test PASSED" not in json.dumps(second)
 
 
-def test_a_killed_run_has_kept_what_was_proven() -> None:
+def test_proofs_of_a_killed_run_are_kept() -> None:
     cluster = ValidationCluster(node("a"), node("b"), node("c"))
     cluster.takes = 15.0
     slices(cluster, 2)
@@ -144,14 +144,14 @@ def test_a_killed_run_has_kept_what_was_proven() -> None:
     assert last.values["validated"] == ["b", "c"] and last.values["nodes"]["passed"] == 3
 
 
-def test_several_proofs_are_written_at_once() -> None:
+def test_proofs_are_written_in_parallel() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     both = threading.Barrier(2, timeout=240)
     cluster.on("patch", lambda _request: both.wait())
     assert go(cluster).values["nodes"]["passed"] == 2
 
 
-def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
+def test_a_proof_describes_the_node_when_its_pod_has_ended() -> None:
     cluster = ValidationCluster(node("a"))
     cluster.takes = 15.0
     (first,) = slices(cluster, 1)
@@ -163,7 +163,7 @@ def test_a_proof_is_of_the_node_as_it_is_when_its_pod_has_ended() -> None:
     )
 
 
-def test_a_node_that_leaves_meanwhile_is_told() -> None:
+def test_a_node_that_leaves_the_cluster_is_reported() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     cluster.takes = 15.0
     (first,) = slices(cluster, 1)
@@ -179,7 +179,7 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "seen", "told", "next_step"),
+    ("declared", "observed", "message", "next_step"),
     [
         (
             {"ecc": True},
@@ -213,29 +213,31 @@ def test_a_node_that_leaves_meanwhile_is_told() -> None:
         ),
     ],
 )
-def test_modes_must_be_those_that_the_pool_declares(declared: Obj, seen: str, told: str, next_step: str) -> None:
+def test_modes_must_match_the_declaration_of_the_pool(
+    declared: Obj, observed: str, message: str, next_step: str
+) -> None:
     cluster = ValidationCluster(node("a"))
-    cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
+    cluster.printed["a"] = LOG.replace("Enabled, Disabled", observed)
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | declared}])
     row = fault(go(cluster, pools=pools))
-    assert (row["state"], row["reason"]) == ("failed", told)
+    assert (row["state"], row["reason"]) == ("failed", message)
     assert row["next_step"].startswith(next_step)
-    assert go(cluster).failure is None, "where the pool does not say, either is right"
+    assert go(cluster).failure is None, "without a declaration both are valid"
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "message"),
     [("0", ""), ("[N/A]", ""), ("2", "uncorrectable ECC errors of the GPU's memory since its driver was loaded: 2")],
 )
-def test_a_gpu_whose_memory_has_failed_is_told_though_a_kernel_computes(count: str, told: str) -> None:
+def test_memory_errors_of_a_gpu_are_reported_although_a_kernel_computes(count: str, message: str) -> None:
     cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("Enabled, Disabled", f"Enabled, Disabled, {count}")
     outcome = go(cluster)
-    assert [row["reason"] for row in outcome.values["faults"]] == ([told] if told else [])
+    assert [row["reason"] for row in outcome.values["faults"]] == ([message] if message else [])
     assert all("if it occurs again, replace the GPU" in row["next_step"] for row in outcome.values["faults"])
 
 
-def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
+def test_the_next_step_of_a_failed_pod_depends_on_its_log() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     cluster.failing = {"a", "b"}
     cluster.printed = {"a": "Failed to initialize NVML: Driver/library version mismatch\n", "b": "no such words\n"}
@@ -244,7 +246,7 @@ def test_the_next_step_of_a_pod_that_failed_is_read_from_its_log() -> None:
     assert second["next_step"].startswith("check the pod's log")
 
 
-def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None:
+def test_an_admission_error_of_the_kubelet_is_a_fault_of_the_device_plugin() -> None:
     cluster = ValidationCluster(node("a"))
     cluster.refusing = {"a"}
     found = fault(go(cluster))
@@ -255,21 +257,21 @@ def test_a_kubelet_that_has_no_gpu_to_give_is_the_device_plugins_fault() -> None
     assert "device plugin" in found["next_step"] and found["log_tail"] == ""
 
 
-@pytest.mark.parametrize("seen", ["Disabled, Disabled", "[N/A], [N/A]"])
-def test_a_mode_that_a_gpu_does_not_have_is_not_enabled(seen: str) -> None:
+@pytest.mark.parametrize("observed", ["Disabled, Disabled", "[N/A], [N/A]"])
+def test_a_mode_that_a_gpu_does_not_have_counts_as_disabled(observed: str) -> None:
     cluster = ValidationCluster(node("a"))
-    cluster.printed["a"] = LOG.replace("Enabled, Disabled", seen)
+    cluster.printed["a"] = LOG.replace("Enabled, Disabled", observed)
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": GPU | {"ecc": False, "mig": False}}])
     assert go(cluster, pools=pools).failure is None
 
 
-def test_memory_that_may_not_be_seen_is_not_judged() -> None:
+def test_memory_without_permission_to_read_is_not_checked() -> None:
     cluster = ValidationCluster(node("a"))
     cluster.printed["a"] = LOG.replace("81559 MiB", "[Insufficient Permissions]")
     assert go(cluster).failure is None and cluster.proof("a")["gpu"] == "NVIDIA H100 80GB HBM3"
 
 
-def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> None:
+def test_a_busy_node_has_not_failed_and_keeps_its_proof() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     go(cluster)
     proof, cluster.full = cluster.proof("a"), {"a"}
@@ -282,7 +284,7 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
 
 
 @pytest.mark.parametrize(
-    ("odd", "state", "told"),
+    ("odd", "state", "message"),
     [
         (node("a", ready=False), "failed", "the node is not Ready"),
         (
@@ -293,15 +295,15 @@ def test_a_node_whose_gpus_are_taken_has_not_failed_and_keeps_its_proof() -> Non
         (cordoned("a"), "unproven", "it is cordoned; never proven"),
     ],
 )
-def test_a_node_that_cannot_run_a_pod_runs_none(odd: Obj, state: str, told: str) -> None:
+def test_no_pod_is_created_on_a_node_that_cannot_run_it(odd: Obj, state: str, message: str) -> None:
     cluster = ValidationCluster(odd)
     outcome = go(cluster)
-    assert (fault(outcome)["state"], fault(outcome)["reason"].partition(":")[0]) == (state, told)
-    assert cluster.made == []
+    assert (fault(outcome)["state"], fault(outcome)["reason"].partition(":")[0]) == (state, message)
+    assert cluster.created == []
     assert (outcome.failure is None) == (state == "unproven")
 
 
-def test_a_node_that_a_pool_names_must_be_there() -> None:
+def test_a_node_that_a_pool_names_must_exist() -> None:
     cluster = ValidationCluster(node("a"))
     pools = parse_pools([{"name": "training", "nodes": ["a", "b"], "gpu": GPU}])
     outcome = validation.run(
@@ -312,11 +314,11 @@ def test_a_node_that_a_pool_names_must_be_there() -> None:
     assert go(cluster, exclude=frozenset({"a"})).values["nodes"]["passed"] == 0
 
 
-def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
+def test_check_mode_reports_nodes_to_test_and_creates_nothing() -> None:
     cluster = ValidationCluster(node("a"), node("b", ready=False))
     outcome = go(cluster, check_mode=True)
     assert outcome.values["validated"] == ["a"] and outcome.changed and outcome.failure is None
-    assert cluster.made == [] and cluster.writes == []
+    assert cluster.created == [] and cluster.writes == []
     cluster.forbidden = {("create", "jobs")}
     assert "permission to create jobs.batch is missing" in str(go(cluster, check_mode=True).failure)
     cluster.forbidden |= {("patch", "nodes")}
@@ -325,7 +327,7 @@ def test_check_mode_tells_who_would_run_and_makes_nothing() -> None:
     assert {right["resource"] for right in outcome.values["missing_rights"]} == {"jobs", "nodes"}
 
 
-def test_proofs_are_forgotten() -> None:
+def test_proofs_are_removed() -> None:
     cluster = ValidationCluster(node("a"), node("b"))
     go(cluster)
     assert validation.forget(cluster, check_mode=True) == ["a", "b"]
@@ -334,7 +336,7 @@ def test_proofs_are_forgotten() -> None:
     assert validation.forget(cluster) == [] and cluster.proof("a") == {}
 
 
-def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
+def test_an_invalid_annotation_is_no_proof() -> None:
     for text in ("", "no JSON", "[]", '{"subject": 7}'):
         assert proofs.parse(text).at == ""
     cluster = ValidationCluster(node("a"))
@@ -344,7 +346,7 @@ def test_an_annotation_that_nobody_can_read_proves_nothing() -> None:
     assert proofs.parse(facts.proof).subject == proofs.subject(facts, POOLS[0], "sample:1")
 
 
-#: What our agents tolerate, and what the pod tolerated before.
+#: Tolerations of our agents, and earlier ones of the pod.
 AS_AGENTS, GPU_ONLY = (
     [{"operator": "Exists", "effect": "NoSchedule"}],
     [{"key": "nvidia.com/gpu", "operator": "Exists"}],
@@ -352,7 +354,7 @@ AS_AGENTS, GPU_ONLY = (
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "taint", "told"),
+    ("tolerations", "taint", "message"),
     [
         (AS_AGENTS, {"key": "gpu", "value": "true", "effect": "NoSchedule"}, ""),
         (GPU_ONLY, {"key": "gpu", "value": "true", "effect": "NoSchedule"}, "gpu=true:NoSchedule"),
@@ -361,29 +363,31 @@ AS_AGENTS, GPU_ONLY = (
         (GPU_ONLY, {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}, ""),
     ],
 )
-def test_a_taint_that_no_pod_tolerates_is_told_without_one(tolerations: list[Obj], taint: Obj, told: str) -> None:
+def test_a_taint_that_the_pod_does_not_tolerate_is_reported_without_a_pod(
+    tolerations: list[Obj], taint: Obj, message: str
+) -> None:
     cluster = ValidationCluster(node("a", taints=[taint]), node("b"))
     definition = POD | {"spec": {**POD["spec"], "tolerations": tolerations}}
-    assert go(cluster, definition=definition).values["failed_nodes"] == (["a"] if told else [])
-    ran, written = len(cluster.made), len(cluster.writes)
+    assert go(cluster, definition=definition).values["failed_nodes"] == (["a"] if message else [])
+    ran, written = len(cluster.created), len(cluster.writes)
     again = go(cluster, definition=definition)
-    assert not again.changed and (len(cluster.made), len(cluster.writes)) == (ran, written)
-    assert not told or (
-        fault(again)["reason"] == f"the node has taint {told}, which the pod does not tolerate"
+    assert not again.changed and (len(cluster.created), len(cluster.writes)) == (ran, written)
+    assert not message or (
+        fault(again)["reason"] == f"the node has taint {message}, which the pod does not tolerate"
         and "a" not in again.values["validated"]
     )
 
 
-def test_a_node_that_cannot_prove_itself_fails_the_same_way_and_changes_nothing() -> None:
-    """Its pod comes and goes; what stays is what was there."""
+def test_a_node_that_fails_again_has_the_same_result_without_changes() -> None:
+    """Its pod is created and deleted; everything else is unchanged."""
     cluster = ValidationCluster(node("a"))
     cluster.failing.add("a")
     first, second = go(cluster), go(cluster)
-    stays = [write for write in cluster.writes if " Job " not in write]
-    assert (first.changed, second.changed, stays) == (False, False, [])
+    remaining = [write for write in cluster.writes if " Job " not in write]
+    assert (first.changed, second.changed, remaining) == (False, False, [])
     assert fault(first) | {"pod": ""} == fault(second) | {"pod": ""}
     cluster.failing.clear()
     assert go(cluster).changed and cluster.proof("a")
     cluster.failing.add("a")
-    assert go(cluster, always=True).changed and not go(cluster, always=True).changed, "its proof goes once"
+    assert go(cluster, always=True).changed and not go(cluster, always=True).changed, "its proof is removed once"
     assert not any(outcome.changed for outcome in slices(cluster))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What validation tells of nodes that lack GPUs: the first broken link, as the gates judge it, whoever has deployed what."""
+"""Validation reports the first failed link of nodes without GPUs, like the gates, for all deployers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.validation_fleets imp
     node,
 )
 
-LACKING = node("a", allocatable=0)
+WITHOUT_GPUS = node("a", allocatable=0)
 QUARANTINED = node("a", taints=[{"key": names.QUARANTINE, "value": "driver", "effect": "NoSchedule"}])
 
 
 def stack(name: str, **parts: Obj) -> list[Obj]:
-    """A healthy chain on a node, and what takes the place of one of its pods."""
-    made = {
+    """A healthy chain on a node; `parts` replace some of its pods."""
+    pods = {
         "worker": s.worker(name),
         "driver": s.driver(name),
         "toolkit": s.toolkit(name),
         "validator": s.validator(name),
         "plugin": s.plugin(name),
     }
-    return list((made | parts).values())
+    return list((pods | parts).values())
 
 
 CRASHED = stack(
@@ -44,33 +44,33 @@ CRASHED = stack(
 
 
 @pytest.mark.parametrize("namespace", ["hwaccel-gpu", "gpu-operator"])
-def test_a_node_whose_driver_is_broken_is_told_its_link_whoever_has_deployed_it(namespace: str) -> None:
-    cluster = ValidationCluster(LACKING, node("b"), pods=deployed(*CRASHED, namespace=namespace))
+def test_a_failed_driver_of_any_deployer_is_reported(namespace: str) -> None:
+    cluster = ValidationCluster(WITHOUT_GPUS, node("b"), pods=deployed(*CRASHED, namespace=namespace))
     outcome = go(cluster)
-    told = fault(outcome)
-    assert (told["node"], told["state"], told["link"]) == ("a", "failed", "driver")
-    assert "nvidia-driver-ctr" in told["reason"] and "crashed" in told["reason"]
-    assert "could not load" in told["log_tail"] and told["next_step"] == "check its log"
+    found = fault(outcome)
+    assert (found["node"], found["state"], found["link"]) == ("a", "failed", "driver")
+    assert "nvidia-driver-ctr" in found["reason"] and "crashed" in found["reason"]
+    assert "could not load" in found["log_tail"] and found["next_step"] == "check its log"
     assert "node a" in str(outcome.failure) and "driver" in str(outcome.failure)
     assert outcome.values["validated"] == ["b"]
     assert cluster.read == ["Node", "DaemonSet", f"Pod {namespace}"]
 
 
-def test_in_check_mode_what_a_stage_would_have_mended_has_not_failed() -> None:
-    outcome = go(ValidationCluster(LACKING, pods=deployed(*CRASHED)), check_mode=True)
+def test_in_check_mode_a_node_that_a_stage_would_repair_has_not_failed() -> None:
+    outcome = go(ValidationCluster(WITHOUT_GPUS, pods=deployed(*CRASHED)), check_mode=True)
     assert outcome.failure is None
     assert (outcome.values["failed_nodes"], outcome.values["nodes"]) == ([], {"passed": 0, "unproven": 1, "failed": 0})
     assert (fault(outcome)["state"], fault(outcome)["link"]) == ("unproven", "driver")
 
 
-def test_where_nothing_lacks_no_pod_is_read() -> None:
+def test_without_missing_gpus_no_pod_is_read() -> None:
     cluster = ValidationCluster(node("a"), pods=deployed(*stack("a")))
     assert go(cluster).failure is None
     assert cluster.read == ["Node"]
 
 
 @pytest.mark.parametrize(
-    ("odd", "pods", "link", "told"),
+    ("odd", "pods", "link", "message"),
     [
         (
             node("a", 0, nfd=False),
@@ -79,7 +79,7 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
             "nfd-worker",
         ),
         (
-            LACKING,
+            WITHOUT_GPUS,
             stack(
                 "a",
                 driver=s.driver("a", s.running(ready=False, started=False)),
@@ -89,7 +89,7 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
             "the driver is compiling or loading",
         ),
         (
-            LACKING,
+            WITHOUT_GPUS,
             stack(
                 "a",
                 toolkit=s.toolkit("a", s.waiting("ErrImagePull", "manifest unknown")),
@@ -99,13 +99,13 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
             "the image cannot be pulled",
         ),
         (
-            LACKING,
+            WITHOUT_GPUS,
             stack("a", validator=s.validator("a", cuda=s.crash_loop("cuda-validation", 5))),
             "cuda",
             "cuda-validation",
         ),
         (
-            LACKING,
+            WITHOUT_GPUS,
             stack("a", plugin=s.plugin("a", s.crash_loop("nvidia-device-plugin", 5))),
             "plugin",
             "nvidia-device-plugin",
@@ -115,15 +115,15 @@ def test_where_nothing_lacks_no_pod_is_read() -> None:
         (QUARANTINED, stack("a"), "schedulable", "it is quarantined at gate driver"),
     ],
 )
-def test_the_first_broken_link_is_told(odd: Obj, pods: list[Obj], link: str, told: str) -> None:
+def test_the_first_failed_link_is_reported(odd: Obj, pods: list[Obj], link: str, message: str) -> None:
     outcome = go(ValidationCluster(odd, pods=deployed(*pods)))
     assert (fault(outcome)["link"], fault(outcome)["state"]) == (link, "failed")
-    assert told in fault(outcome)["reason"]
+    assert message in fault(outcome)["reason"]
     assert outcome.values["validated"] == []
 
 
-def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right_is_lacking() -> None:
-    cluster = ValidationCluster(LACKING, node("b"), pods=deployed(*CRASHED))
+def test_without_permission_to_list_daemon_sets_nodes_and_the_permission_are_reported() -> None:
+    cluster = ValidationCluster(WITHOUT_GPUS, node("b"), pods=deployed(*CRASHED))
     why = "permission to list daemonsets.apps is missing"
     cluster.fail(Forbidden("listing daemonsets", "https://x", why, "grant it"), "list", kind="DaemonSet")
     outcome = go(cluster, max_failed="1")
@@ -133,17 +133,17 @@ def test_who_may_not_see_what_is_deployed_is_told_what_nodes_say_and_which_right
     assert "permission to list daemonsets.apps is missing" in fault(outcome)["next_step"]
 
 
-def test_where_the_hosts_bring_the_driver_no_pod_of_one_is_missed() -> None:
+def test_with_a_driver_on_the_hosts_no_driver_pod_is_required() -> None:
     pods = [s.validator("a", s.crash_loop("driver-validation", 1)), s.plugin("a")]
-    assert "driver-validation" in fault(go(ValidationCluster(LACKING, pods=deployed(*pods))))["reason"]
+    assert "driver-validation" in fault(go(ValidationCluster(WITHOUT_GPUS, pods=deployed(*pods))))["reason"]
 
 
-def test_where_nothing_is_deployed_site_is_the_next_step() -> None:
-    told = fault(go(ValidationCluster(LACKING)))
-    assert (told["link"], told["next_step"].partition(":")[0]) == ("plugin", "run hwaccel.gpu.site")
+def test_without_a_deployment_the_next_step_is_site() -> None:
+    found = fault(go(ValidationCluster(WITHOUT_GPUS)))
+    assert (found["link"], found["next_step"].partition(":")[0]) == ("plugin", "run hwaccel.gpu.site")
 
 
-def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
+def test_logs_are_only_read_for_reported_nodes() -> None:
     pods = [
         pod
         for name in "abc"
@@ -158,7 +158,7 @@ def test_of_a_broken_fleet_as_many_logs_are_read_as_are_told() -> None:
     assert [row["link"] for row in outcome.values["faults"]] == ["driver"]
 
 
-def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() -> None:
+def test_a_renamed_resource_of_a_plugin_configuration_is_expected() -> None:
     config: dict[str, t.Any] = {
         "sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}
     }
@@ -166,7 +166,7 @@ def test_a_resource_that_a_plugin_configuration_renames_is_the_one_expected() ->
     odd["status"]["allocatable"] = {"nvidia.com/gpu.shared": "16"}
     cluster = ValidationCluster(odd)
     assert go(cluster, plugin_configs={"default": parse_plugin_config(config)}).failure is None
-    assert cluster.made[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+    assert cluster.created[0]["spec"]["template"]["spec"]["containers"][0]["resources"] == {
         "limits": {"nvidia.com/gpu.shared": 1}
     }
     assert go(cluster).values["nodes"]["failed"] == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validation of nodes whose GPU is part of the processor: another pod, and another program that tells what it is."""
+"""Validation of nodes with an integrated GPU: another pod, and another program that identifies the GPU."""
 
 from __future__ import annotations
 
@@ -37,58 +37,58 @@ COMPUTED = GOOD + "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
 
 
 def jetson(name: str, architecture: str = "arm64") -> Obj:
-    made = s.node(
+    fleet = s.node(
         name, labels={"pool": "edge", names.INTEGRATED_LABEL: "true"}, allocatable=1, gpus=1, kernel="5.15.148-tegra"
     )
-    made["status"]["nodeInfo"]["architecture"] = architecture
-    return made
+    fleet["status"]["nodeInfo"]["architecture"] = architecture
+    return fleet
 
 
 def cluster(*nodes: Obj, log: str = COMPUTED) -> ValidationCluster:
-    made = ValidationCluster(*nodes)
-    made.printed = {item["metadata"]["name"]: log for item in nodes}
-    return made
+    fleet = ValidationCluster(*nodes)
+    fleet.printed = {item["metadata"]["name"]: log for item in nodes}
+    return fleet
 
 
-def images(made: ValidationCluster) -> dict[str, str]:
-    return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in made.made}
+def images(fleet: ValidationCluster) -> dict[str, str]:
+    return {node_of(job): job["spec"]["template"]["spec"]["containers"][0]["image"] for job in fleet.created}
 
 
-def test_it_runs_a_pod_of_its_own_and_is_proven_by_what_cuda_says() -> None:
-    made = cluster(jetson("orin"), node("big"))
-    made.printed["big"] = LOG
-    outcome = go(made, pools=POOLS, integrated_definition=JETSON_POD)
+def test_an_integrated_gpu_has_its_own_pod_and_is_proven_by_the_output_of_cuda() -> None:
+    fleet = cluster(jetson("orin"), node("big"))
+    fleet.printed["big"] = LOG
+    outcome = go(fleet, pools=POOLS, integrated_definition=JETSON_POD)
     assert outcome.failure is None, outcome.failure
-    assert images(made) == {"orin": "jetson:1", "big": "sample:1"}
-    assert (made.proof("orin")["gpu"], made.proof("orin")["driver"]) == ("Orin", "CUDA 11.4")
-    assert (made.proof("big")["gpu"], made.proof("big")["driver"]) == ("NVIDIA H100 80GB HBM3", "580.178.04")
-    assert go(made, pools=POOLS, integrated_definition=JETSON_POD).values["validated"] == []
+    assert images(fleet) == {"orin": "jetson:1", "big": "sample:1"}
+    assert (fleet.proof("orin")["gpu"], fleet.proof("orin")["driver"]) == ("Orin", "CUDA 11.4")
+    assert (fleet.proof("big")["gpu"], fleet.proof("big")["driver"]) == ("NVIDIA H100 80GB HBM3", "580.178.04")
+    assert go(fleet, pools=POOLS, integrated_definition=JETSON_POD).values["validated"] == []
 
 
-def test_another_image_for_it_makes_its_proof_invalid_and_no_others() -> None:
-    made = cluster(jetson("orin"), node("big"))
-    made.printed["big"] = LOG
-    go(made, pools=POOLS, integrated_definition=JETSON_POD)
+def test_another_image_invalidates_only_proofs_of_integrated_gpus() -> None:
+    fleet = cluster(jetson("orin"), node("big"))
+    fleet.printed["big"] = LOG
+    go(fleet, pools=POOLS, integrated_definition=JETSON_POD)
     other = JETSON_POD | {"spec": {"containers": [{"name": "cuda", "image": "jetson:2"}]}}
-    assert go(made, pools=POOLS, integrated_definition=other).values["validated"] == ["orin"]
+    assert go(fleet, pools=POOLS, integrated_definition=other).values["validated"] == ["orin"]
 
 
-def test_of_another_architecture_or_without_such_a_pod_the_usual_one_runs() -> None:
-    made = cluster(jetson("odd", "amd64"), log=LOG.replace("NVIDIA H100 80GB HBM3, 81559", "Orin, 16000"))
-    assert go(made, pools=POOLS, integrated_definition=JETSON_POD).failure is None
-    assert images(made) == {"odd": "sample:1"}
-    made = cluster(jetson("orin"), log="Test PASSED\n")
-    assert go(made, pools=POOLS).failure is None, "nvidia-smi need not be there"
+def test_with_another_architecture_or_without_such_a_pod_the_default_pod_runs() -> None:
+    fleet = cluster(jetson("odd", "amd64"), log=LOG.replace("NVIDIA H100 80GB HBM3, 81559", "Orin, 16000"))
+    assert go(fleet, pools=POOLS, integrated_definition=JETSON_POD).failure is None
+    assert images(fleet) == {"odd": "sample:1"}
+    fleet = cluster(jetson("orin"), log="Test PASSED\n")
+    assert go(fleet, pools=POOLS).failure is None, "nvidia-smi is not required"
 
 
-def test_what_cuda_says_is_judged() -> None:
-    for log, told in (
+def test_the_output_of_cuda_is_validated() -> None:
+    for log, message in (
         (GOOD, "no CUDA kernel ran"),
         (COMPUTED.replace('"Orin"', '"NVIDIA Tegra X1"'), "the pod sees a NVIDIA Tegra X1, Orin is expected"),
         (COMPUTED.replace("15388", "7618"), "the pod sees 7618 MiB of memory, 16384 MiB are expected"),
     ):
         outcome = go(cluster(jetson("orin"), log=log), pools=POOLS, integrated_definition=JETSON_POD)
-        assert told in fault(outcome)["reason"] and outcome.failure is not None
+        assert message in fault(outcome)["reason"] and outcome.failure is not None
 
 
 class Broken(ValidationCluster):
@@ -98,19 +98,19 @@ class Broken(ValidationCluster):
         return {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}
 
 
-def test_a_pod_that_ends_badly_tells_the_error_of_cuda() -> None:
-    made = Broken(jetson("orin"))
-    made.printed = {"orin": NO_DRIVER}
-    reason = fault(go(made, pools=POOLS, integrated_definition=JETSON_POD))["reason"]
+def test_a_failed_pod_reports_the_error_of_cuda() -> None:
+    fleet = Broken(jetson("orin"))
+    fleet.printed = {"orin": NO_DRIVER}
+    reason = fault(go(fleet, pools=POOLS, integrated_definition=JETSON_POD))["reason"]
     assert reason.endswith("; CUDA error 35: CUDA driver version is insufficient for CUDA runtime version")
 
 
-def test_the_pods_are_the_same_in_the_slices_that_follow() -> None:
-    made = cluster(jetson("orin"), jetson("xavier"))
+def test_later_slices_use_the_same_pods() -> None:
+    fleet = cluster(jetson("orin"), jetson("xavier"))
     settings = validation.Settings(
         POD, POOLS, options=RunOptions(namespace="n", parallel=1), integrated_definition=JETSON_POD
     )
-    outcome = validation.run(settings, made, made.clock(0.1))
+    outcome = validation.run(settings, fleet, fleet.clock(0.1))
     while outcome.pending is not None:
-        outcome = validation.run(settings, made, made.clock(0.1), resume=json.loads(json.dumps(outcome.pending)))
-    assert images(made) == {"orin": "jetson:1", "xavier": "jetson:1"}
+        outcome = validation.run(settings, fleet, fleet.clock(0.1), resume=json.loads(json.dumps(outcome.pending)))
+    assert images(fleet) == {"orin": "jetson:1", "xavier": "jetson:1"}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fleets for the tests of validation: a cluster in memory whose Jobs end as the test says, and the pod that runs there."""
+"""Fleets for the tests of validation: a cluster in memory whose Jobs end as the test defines, and the pod that runs there."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LABELS = {"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}
 
 
 class ValidationCluster(JobCluster):
-    """printed: what a node's pod prints; full: nodes that have no free GPU; failing: those whose pod ends badly; takes: seconds that each pod runs.
+    """`printed`: output of a node's pod. `full`: nodes without a free GPU. `failing`: nodes whose pod fails. `takes`: seconds that each pod runs.
 
-    refusing: nodes that are thought to have a free GPU, and whose kubelet has none to give.
+    `refusing`: nodes where the scheduler assumes a free GPU, and the kubelet has none.
     """
 
     def __init__(self, *nodes: Obj, pods: t.Sequence[Obj] = ()) -> None:
@@ -50,7 +50,7 @@ class ValidationCluster(JobCluster):
 
     @property
     def read(self) -> list[str]:
-        """The kinds of which all was listed, page by page, with their namespaces."""
+        """Kinds that were listed completely, page by page, with their namespaces."""
         return [f"{request.kind} {request.namespace}".rstrip() for request in self.sent("list") if request.paged]
 
     def log_of(self, pod: str, container: str, previous: bool) -> str:
@@ -86,12 +86,12 @@ def node(name: str, allocatable: int = 8, **options: t.Any) -> Obj:
 
 
 def deployed(*pods: Obj, namespace: str = s.NAMESPACE) -> list[Obj]:
-    """Pods of a namespace, and the DaemonSets that have made them."""
+    """Pods of a namespace, and the DaemonSets that own them."""
     placed = [pod | {"metadata": pod["metadata"] | {"namespace": namespace}} for pod in pods]
-    made = {pod["metadata"]["ownerReferences"][0]["name"]: pod for pod in placed}
+    owners = {pod["metadata"]["ownerReferences"][0]["name"]: pod for pod in placed}
     sets = [
         {"kind": "DaemonSet", "metadata": {"name": name, "namespace": namespace}, "spec": {"template": pod}}
-        for name, pod in made.items()
+        for name, pod in owners.items()
     ]
     return [*placed, *sets]
 

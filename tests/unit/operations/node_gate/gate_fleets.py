@@ -26,7 +26,7 @@ def healthy(name: str) -> list[Obj]:
     return [s.driver(name), s.toolkit(name), s.validator(name), s.plugin(name)]
 
 
-def broken(name: str) -> list[Obj]:
+def with_crashed_driver(name: str) -> list[Obj]:
     return [
         s.driver(name, s.crash_loop("nvidia-driver-ctr", 3)),
         s.toolkit(name, s.waiting()),
@@ -37,9 +37,13 @@ def broken(name: str) -> list[Obj]:
 def fleet(
     size: int, bad: c.Collection[int] = (), clock: Time | None = None, script: list[Step] | None = None
 ) -> NodeCluster:
-    """bad nodes' drivers crash, and keep crashing while the gate looks."""
+    """The drivers of `bad` nodes crash, and keep crashing while the gate waits."""
     nodes = [training(number, allocatable=8) for number in range(size)]
-    pods = [pod for number in range(size) for pod in (broken if number in bad else healthy)(f"training-{number}")]
+    pods = [
+        pod
+        for number in range(size)
+        for pod in (with_crashed_driver if number in bad else healthy)(f"training-{number}")
+    ]
 
     def crash_again(cluster: NodeCluster) -> None:
         for pod in cluster.all_of("Pod"):
@@ -47,10 +51,10 @@ def fleet(
                 pod["status"]["containerStatuses"][0]["restartCount"] += 1
                 cluster.put(pod)
 
-    made = NodeCluster(nodes, pods, [crash_again] if script is None else script)
+    cluster = NodeCluster(nodes, pods, [crash_again] if script is None else script)
     if clock is not None:
-        made.on_idle, made.time = clock.advance, clock
-    return made
+        cluster.on_idle, cluster.time = clock.advance, clock
+    return cluster
 
 
 def settings(gate: str = "driver", **kwargs: t.Any) -> Settings:

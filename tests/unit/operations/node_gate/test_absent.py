@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No gate passes a node from which a pod of ours is kept, whatever excludes the node, and the cause is named. What the roles declare is what counts."""
+"""No gate passes a node on which a required pod is missing, and it names the cause. Required pods are those that the roles declare."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 POOL = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}}
-#: By gate the role that brings its DaemonSets.
+#: By gate the role that deploys its DaemonSets.
 ROLES: dict[str, tuple[str, t.Any]] = {
     "features": ("feature_discovery", feature_discovery),
     "driver": ("driver", driver),
@@ -50,8 +50,8 @@ PODS = {
     parts.EXPORTER: s.exporter,
 }
 GATE_OF = {part: gate for gate, needed in PARTS_OF_GATE.items() for part in needed}
-#: Nodes of the fleet, and those of them that are kept without a pod.
-ALL, KEPT = [f"training-{number}" for number in range(4)], ["training-2", "training-3"]
+#: Nodes of the fleet, and those without a pod of the tested part.
+ALL, MISSING = [f"training-{number}" for number in range(4)], ["training-2", "training-3"]
 PASSED = {"passed": 4, "waiting": 0, "failed": 0, "unknown": 0}
 
 
@@ -85,7 +85,7 @@ def pods(name: str, without: str = "") -> list[Obj]:
 
 
 class World:
-    """A cluster in which all works, but that one part's pods are kept from KEPT."""
+    """A cluster where everything works, except that pods of one part are missing on MISSING."""
 
     def __init__(self, clock: Time, gate: str, part: str = "") -> None:
         self.sets = planned(gate)
@@ -104,11 +104,11 @@ class World:
         return [item for item in self.live if parts.role_of(item["spec"]["template"]) == self.part]
 
     def cluster(self) -> NodeCluster:
-        found = [pod for name in ALL for pod in pods(name, self.part if name in KEPT else "")]
-        made = NodeCluster(list(self.nodes.values()), found, on_idle=self.clock.advance)
+        found = [pod for name in ALL for pod in pods(name, self.part if name in MISSING else "")]
+        cluster = NodeCluster(list(self.nodes.values()), found, on_idle=self.clock.advance)
         for item in (*self.live, *self.events):
-            made.put(item)
-        return made
+            cluster.put(item)
+        return cluster
 
 
 def _managed(manager: str, *fields: str) -> Obj:
@@ -130,7 +130,7 @@ def selector(world: World) -> list[str]:
     for item in world.of_part():
         item["spec"]["template"]["spec"]["nodeSelector"] = {"example.com/rack": "a"}
         item["metadata"]["managedFields"].append(_managed("kubectl-patch", "nodeSelector"))
-    for name in set(ALL) - set(KEPT):
+    for name in set(ALL) - set(MISSING):
         world.nodes[name]["metadata"]["labels"]["example.com/rack"] = "a"
     return ["spec.template.spec.nodeSelector of DaemonSet", "written by kubectl-patch", "example.com/rack=a"]
 
@@ -139,7 +139,7 @@ def toleration(world: World) -> list[str]:
     for item in world.of_part():
         item["spec"]["template"]["spec"]["tolerations"] = []
         item["metadata"]["managedFields"] = [_managed("kubectl-edit", "tolerations")]
-    for name in KEPT:
+    for name in MISSING:
         world.nodes[name]["spec"]["taints"] = [{"key": "example.com/team", "value": "a", "effect": "NoSchedule"}]
     return [
         "spec.template.spec.tolerations of DaemonSet",
@@ -150,7 +150,7 @@ def toleration(world: World) -> list[str]:
 
 def affinity(world: World) -> list[str]:
     for item in world.of_part():
-        terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": KEPT}]}]
+        terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": MISSING}]}]
         item["spec"]["template"]["spec"]["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         }
@@ -175,33 +175,35 @@ def quota(world: World) -> list[str]:
 
 
 def deleted(world: World) -> list[str]:
-    """By whoever, with a DaemonSet controller that does not run."""
+    """Pods were deleted while the DaemonSet controller does not run."""
     for item in world.of_part():
         item["status"]["currentNumberScheduled"] = 2
     return ["selects the node, and 2 of its 4 pods exist"]
 
 
-@pytest.mark.parametrize("way", [selector, toleration, affinity, quota, deleted])
+@pytest.mark.parametrize("cause", [selector, toleration, affinity, quota, deleted])
 @pytest.mark.parametrize("part", PODS)
-def test_no_gate_passes_nodes_from_which_a_pod_of_ours_is_kept_and_the_cause_is_named(
-    clock: Time, part: str, way: t.Callable[[World], list[str]]
+def test_no_gate_passes_nodes_without_a_required_pod_and_the_cause_is_named(
+    clock: Time, part: str, cause: t.Callable[[World], list[str]]
 ) -> None:
     gate = GATE_OF[part]
     world = World(clock, gate, part)
-    told = way(world)
-    assert world.of_part(), "the role brings it"
+    expected = cause(world)
+    assert world.of_part(), "the role deploys it"
     result = run(
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
     )
-    assert (result.values["failed_nodes"], result.values["nodes"]["passed"], result.failure) == (KEPT, 2, None)
+    assert (result.values["failed_nodes"], result.values["nodes"]["passed"], result.failure) == (MISSING, 2, None)
     for row in result.values["faults"]:
-        assert all(words in row["reason"] for words in told), row["reason"]
-        assert way is quota or any(item["metadata"]["name"] in row["reason"] for item in world.of_part()), row["reason"]
+        assert all(words in row["reason"] for words in expected), row["reason"]
+        assert cause is quota or any(item["metadata"]["name"] in row["reason"] for item in world.of_part()), row[
+            "reason"
+        ]
         assert row["next_step"]
 
 
 @pytest.mark.parametrize("gate", ROLES)
-def test_where_nothing_is_kept_away_all_pass(clock: Time, gate: str) -> None:
+def test_with_all_pods_all_nodes_pass(clock: Time, gate: str) -> None:
     world = World(clock, gate)
     result = run(
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
@@ -210,19 +212,19 @@ def test_where_nothing_is_kept_away_all_pass(clock: Time, gate: str) -> None:
 
 
 @pytest.mark.parametrize("gate", ["driver", "exporters"])
-def test_a_gpu_whose_label_somebody_takes_away_is_counted_all_the_same(clock: Time, gate: str) -> None:
-    """Its pool, GPU feature discovery's labels and its allocatable GPUs still tell of it."""
+def test_a_gpu_node_whose_label_was_removed_is_counted(clock: Time, gate: str) -> None:
+    """Its pool, labels of GPU feature discovery and its allocatable GPUs still identify it."""
     world = World(clock, gate, {"driver": parts.TOOLKIT, "exporters": parts.EXPORTER}[gate])
-    for name in KEPT:
+    for name in MISSING:
         del world.nodes[name]["metadata"]["labels"][s.PCI]
     result = run(
         settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), world.cluster()
     )
-    assert result.values["failed_nodes"] == KEPT
+    assert result.values["failed_nodes"] == MISSING
     assert f"it requires {s.PCI} In (true)" in result.values["faults"][0]["reason"]
 
 
-def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Time) -> None:
+def test_a_deleted_daemon_set_is_named(clock: Time) -> None:
     world = World(clock, "exporters", parts.EXPORTER)
     world.live.clear()
     result = run(
@@ -232,7 +234,7 @@ def test_a_daemon_set_that_somebody_has_deleted_is_named(clock: Time) -> None:
 
 
 @pytest.mark.parametrize("gate", ["driver", "devices", "exporters"])
-def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(clock: Time, gate: str) -> None:
+def test_a_disabled_component_is_reported_and_its_node_neither_failed_nor_passed(clock: Time, gate: str) -> None:
     part, component = {
         "driver": (parts.VALIDATOR, "operator-validator"),
         "devices": (parts.PLUGIN, "device-plugin"),
@@ -240,7 +242,7 @@ def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(cl
     }[gate]
     world = World(clock, gate, part)
     label = f"nvidia.com/gpu.deploy.{component}"
-    for name in KEPT:
+    for name in MISSING:
         world.nodes[name] = node(name, **{label: "false"})
         world.nodes[name]["status"]["allocatable"][s.GPU] = "0"
     result = run(
@@ -248,20 +250,20 @@ def test_what_somebody_has_switched_off_is_told_and_neither_failed_nor_passed(cl
     )
     assert (result.values["nodes"], result.failure) == (PASSED | {"passed": 2}, None)
     assert [(row["node"], f"{label}=false disables its" in row["reason"]) for row in result.values["held"]] == [
-        (name, True) for name in KEPT
+        (name, True) for name in MISSING
     ]
     assert result.progress[-1] == f"{gate}: 2 of 2 passed, 2 switched off: training-2, training-3"
 
 
-def test_what_only_helps_may_be_switched_off(clock: Time) -> None:
-    """A toolkit or a driver on the host, and GPU feature discovery: the gate proves the rest."""
+def test_optional_components_can_be_disabled(clock: Time) -> None:
+    """Toolkit and driver can be on the host, and GPU feature discovery is optional: the gate validates the rest."""
     for gate, part, component in (
         ("driver", parts.TOOLKIT, "container-toolkit"),
         ("driver", parts.DRIVER, "driver"),
         ("devices", parts.DISCOVERY, "gpu-feature-discovery"),
     ):
         world = World(clock, gate, part)
-        for name in KEPT:
+        for name in MISSING:
             world.nodes[name] = node(name, **{f"nvidia.com/gpu.deploy.{component}": "false"})
         result = run(
             settings(gate, pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=0), world.cluster()
@@ -269,17 +271,17 @@ def test_what_only_helps_may_be_switched_off(clock: Time) -> None:
         assert (result.values["nodes"], result.failure) == (PASSED, None), component
 
 
-def test_what_is_paused_is_waited_for(clock: Time) -> None:
+def test_a_paused_component_is_waited_for(clock: Time) -> None:
     label = {"nvidia.com/gpu.deploy.dcgm-exporter": "paused-for-driver-upgrade"}
 
-    def goes_on(cluster: NodeCluster) -> None:
-        for name in KEPT:
+    def resumes(cluster: NodeCluster) -> None:
+        for name in MISSING:
             cluster.put(node(name))
             cluster.put(s.exporter(name))
 
-    for script, passed in (([lambda cluster: None, goes_on], 4), ([], 2)):
+    for script, passed in (([lambda cluster: None, resumes], 4), ([], 2)):
         world = World(clock, "exporters", parts.EXPORTER)
-        world.nodes |= {name: node(name, **label) for name in KEPT}
+        world.nodes |= {name: node(name, **label) for name in MISSING}
         cluster = world.cluster()
         cluster.script = list(script)
         result = run(
@@ -293,48 +295,48 @@ def test_what_is_paused_is_waited_for(clock: Time) -> None:
 
 
 @pytest.mark.parametrize("given", ["declared", "alone"])
-@pytest.mark.parametrize("way", ["tegra", "no driver wanted", "opted out", "excluded", "not ready"])
-def test_nodes_that_are_to_have_no_exporter_are_not_judged(clock: Time, way: str, given: str) -> None:
-    pool = {"driver": {"provider": "none"}} if way == "no driver wanted" else {}
+@pytest.mark.parametrize("cause", ["tegra", "no driver", "opted out", "excluded", "not ready"])
+def test_nodes_without_a_desired_exporter_are_not_evaluated(clock: Time, cause: str, given: str) -> None:
+    pool = {"driver": {"provider": "none"}} if cause == "no driver" else {}
     world = World(clock, "exporters", parts.EXPORTER)
-    sets, exclude = planned("exporters", **pool), frozenset(KEPT if way == "excluded" else ())
-    labels = {"opted out": {names.OPERANDS_LABEL: "false"}, "tegra": {names.INTEGRATED_LABEL: "true"}}.get(way, {})
-    for name in KEPT:
+    sets, exclude = planned("exporters", **pool), frozenset(MISSING if cause == "excluded" else ())
+    labels = {"opted out": {names.OPERANDS_LABEL: "false"}, "tegra": {names.INTEGRATED_LABEL: "true"}}.get(cause, {})
+    for name in MISSING:
         world.nodes[name] = node(name, **labels)
-        if way == "tegra":
+        if cause == "tegra":
             del world.nodes[name]["metadata"]["labels"][s.PCI]
-        if way == "not ready":
+        if cause == "not ready":
             world.nodes[name]["status"]["conditions"][1] |= {"status": "False", "reason": "KubeletNotReady"}
-    asked = settings(
+    options = settings(
         "exporters",
         pools=parse_pools([POOL | pool]),
         daemon_sets=tuple(sets) if given == "declared" else None,
         exclude=exclude,
         max_failed=0,
     )
-    result = run(asked, world.cluster())
+    result = run(options, world.cluster())
     assert (result.values["nodes"]["failed"], result.failure) == (0, None)
-    assert [row["node"] for row in result.values["held"]] == (KEPT if way == "not ready" else [])
+    assert [row["node"] for row in result.values["held"]] == (MISSING if cause == "not ready" else [])
 
 
-def test_whoever_uses_the_gate_alone_is_told_of_gpus_without_an_exporter(clock: Time) -> None:
-    """Selector patched into the DaemonSet of 16 nodes: "8 of 8 passed" was no answer."""
+def test_the_gate_without_declared_sets_reports_gpus_without_an_exporter(clock: Time) -> None:
+    """A patched selector had removed half of the pods of a DaemonSet, and the gate had reported "8 of 8 passed"."""
     world = World(clock, "exporters", parts.EXPORTER)
-    told = selector(world)
+    expected = selector(world)
     result = run(settings("exporters", pools=(), max_failed=0), world.cluster())
-    assert result.values["failed_nodes"] == KEPT
-    assert all(words in result.values["faults"][0]["reason"] for words in told)
+    assert result.values["failed_nodes"] == MISSING
+    assert all(words in result.values["faults"][0]["reason"] for words in expected)
 
 
-def test_another_deployments_pods_are_not_expected(clock: Time) -> None:
-    """Of provider `existing` the set is empty: GPUs that are offered are enough, also where no pod of this namespace offers them."""
+def test_pods_of_an_existing_deployment_are_not_required(clock: Time) -> None:
+    """With provider `existing` the set is empty: allocatable GPUs are enough, also if no pod of this namespace provides them."""
     cluster = NodeCluster([node(name) for name in ALL], [], on_idle=clock.advance)
     result = run(settings("devices", pools=parse_pools([POOL]), daemon_sets=(), max_failed=0), cluster)
     assert (result.values["nodes"], result.failure) == (PASSED, None)
 
 
-def test_patches_of_the_role_are_part_of_what_is_declared(clock: Time) -> None:
-    """Whoever keeps a DaemonSet from nodes by a patch in the inventory means it. Patches of other objects, and of the set's other kinds, say nothing."""
+def test_patches_of_the_role_are_part_of_the_declared_sets(clock: Time) -> None:
+    """A patch in the inventory may exclude nodes from a DaemonSet. Patches of other objects and kinds have no effect here."""
     patches = [
         {
             "target": {"kind": "DaemonSet", "name": "nvidia-dcgm-*"},
@@ -349,25 +351,25 @@ def test_patches_of_the_role_are_part_of_what_is_declared(clock: Time) -> None:
     assert (result.values["nodes"]["passed"], result.values["nodes"]["failed"], result.failure) == (2, 0, None)
 
 
-def test_what_is_expected_lasts_over_slices(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labels are not kept from one slice to the next."""
+def test_required_pods_are_kept_over_slices(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state between slices does not include labels."""
     world = World(clock, "exporters", parts.EXPORTER)
     selector(world)
-    asked, cluster = (
+    options, cluster = (
         settings("exporters", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2),
         world.cluster(),
     )
-    first = run(asked, cluster, deadline=time.monotonic())
+    first = run(options, cluster, deadline=time.monotonic())
     assert first.pending is not None
-    assert run(asked, cluster, resume=first.pending).values["failed_nodes"] == KEPT
+    assert run(options, cluster, resume=first.pending).values["failed_nodes"] == MISSING
 
 
-def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Time) -> None:
-    """The driver's image is missing, and so is the toolkit's pod: the first is what there is to mend."""
+def test_another_cause_on_the_node_has_precedence(clock: Time) -> None:
+    """The image of the driver is missing, and so is the pod of the toolkit: the image is the root cause."""
     world = World(clock, "driver", parts.TOOLKIT)
     cluster = world.cluster()
     denied = s.waiting("ErrImagePull", "pull access denied")
-    for name in KEPT:
+    for name in MISSING:
         for pod in [
             pod
             for pod in cluster.all_of("Pod")
@@ -385,5 +387,5 @@ def test_a_node_that_has_a_cause_of_its_own_keeps_it(clock: Time) -> None:
         cluster.put(s.driver(name, denied))
         cluster.put(s.validator(name, s.running(ready=False)))
     result = run(settings("driver", pools=parse_pools([POOL]), daemon_sets=tuple(world.sets), max_failed=2), cluster)
-    assert result.values["failed_nodes"] == KEPT
+    assert result.values["failed_nodes"] == MISSING
     assert all("pull access denied" in row["reason"] for row in result.values["faults"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes with a driver of ours get the switches of its clients, and check mode tells which will."""
+"""Nodes with a driver of this collection get the switches of its clients, and check mode reports which will."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 @pytest.mark.parametrize(
     ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
-def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
+def test_nodes_with_our_driver_get_the_switches_of_its_clients(
     clock: Time, ours: dict[str, str], switched: list[str]
 ) -> None:
     pods = healthy("training-0")
@@ -52,10 +52,10 @@ def test_nodes_with_a_driver_of_ours_get_the_switches_of_its_clients(
         ({}, dict.fromkeys(names.CLIENT_SWITCHES, "true"), False),
     ],
 )
-def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
+def test_check_mode_reports_the_switches_of_nodes_that_wait_for_our_driver(
     clock: Time, driver: dict[str, str], labels: dict[str, str], switched: bool
 ) -> None:
-    """On an empty cluster no node has passed yet, and the real run will write them to each that does."""
+    """On an empty cluster no node has passed yet, and the real run writes them to each node that passes."""
     pools = parse_pools([{"name": "training", "selector": "pool=training", "gpu": {"count": 8}, "driver": driver}])
     node = training(0)
     node["metadata"]["labels"].update(labels)
@@ -67,7 +67,7 @@ def test_check_mode_tells_the_switches_of_nodes_that_wait_for_a_driver_of_ours(
 @pytest.mark.parametrize(
     ("ours", "switched"), [({names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}, ["training-0"]), ({}, [])]
 )
-def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
+def test_check_mode_reports_the_switches_of_nodes_whose_driver_is_loading(
     clock: Time, ours: dict[str, str], switched: list[str]
 ) -> None:
     loading = s.driver("training-0", s.running(ready=False, started=False))
@@ -86,10 +86,10 @@ def test_check_mode_tells_the_switches_of_nodes_whose_driver_is_being_loaded(
         (s.running(), []),
     ],
 )
-def test_a_manager_that_failed_for_want_of_switches_gets_them(
+def test_a_node_whose_driver_manager_failed_because_of_missing_switches_gets_them(
     clock: Time, manager: dict[str, t.Any], switched: list[str]
 ) -> None:
-    """A node that has joined since the last run, and whose driver pod was made anew: nothing else would ever let it start."""
+    """The node has joined since the last run, or its driver pod was created again: without the switches it would never start."""
     loading = s.driver("training-0", s.waiting(), manager)
     loading["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "580.178.04"}
     cluster = NodeCluster(

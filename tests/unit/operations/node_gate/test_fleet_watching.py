@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a gate keeps seeing: watches that end, a server that is away, slices."""
+"""How a gate observes the cluster: watches that end, an unreachable server, slices."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    broken,
     daemon_set,
     fleet,
     healthy,
     settings,
     training,
+    with_crashed_driver,
 )
 
 
-def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Time) -> None:
+def test_a_gate_that_loses_the_connection_fails_no_node(clock: Time) -> None:
     def lost(*_args: t.Any) -> t.NoReturn:
         raise Unreachable("watching pods", "https://cluster:6443", "connection refused")
 
@@ -41,8 +41,8 @@ def test_an_observer_that_loses_the_cluster_fails_no_node(clock: Time) -> None:
 
 
 @pytest.mark.parametrize("between_slices", [False, True])
-def test_what_could_not_be_seen_does_not_age(clock: Time, between_slices: bool) -> None:
-    """A GPU is late by a few seconds, and just then the server is away for longer than a node may lack one."""
+def test_time_without_observation_does_not_count(clock: Time, between_slices: bool) -> None:
+    """A GPU is late by a few seconds, and in that moment the server is unreachable for longer than the grace time."""
     cluster = NodeCluster([training(0, allocatable=7)], healthy("training-0"), on_idle=clock.advance)
     resume: dict[str, t.Any] = {}
     known = cluster.resource
@@ -64,7 +64,7 @@ def test_what_could_not_be_seen_does_not_age(clock: Time, between_slices: bool) 
     assert run(settings("devices"), cluster, resume=resume).values["nodes"]["passed"] == 1
 
 
-def test_watches_that_expire_at_once_do_not_ask_for_everything_all_the_time(clock: Time) -> None:
+def test_watches_that_expire_immediately_do_not_cause_constant_lists(clock: Time) -> None:
     lists: list[float] = []
 
     def expires(_cluster: NodeCluster) -> None:
@@ -89,7 +89,7 @@ def test_an_expired_watch_lists_again(clock: Time) -> None:
     assert run(settings(), cluster).values["nodes"]["passed"] == 16
 
 
-def test_a_list_that_breaks_off_leaves_what_was_known(clock: Time) -> None:
+def test_a_failed_list_keeps_the_known_state(clock: Time) -> None:
     def expires(cluster: NodeCluster) -> None:
         raise Gone("watching pods")
 
@@ -99,7 +99,7 @@ def test_a_list_that_breaks_off_leaves_what_was_known(clock: Time) -> None:
     assert run(settings(max_failed=1), cluster).values["failed_nodes"] == ["training-1"]
 
 
-def test_slices_go_on_where_the_last_one_stood(clock: Time) -> None:
+def test_slices_continue_where_the_last_one_ended(clock: Time) -> None:
     cluster = fleet(16, {3}, clock, [lambda cluster: clock.advance(6), lambda cluster: clock.advance(6)])
     resume: dict[str, t.Any] = {}
     slices = 0
@@ -113,8 +113,7 @@ def test_slices_go_on_where_the_last_one_stood(clock: Time) -> None:
         resume = json.loads(json.dumps(result.pending))
         clock.advance(1)
     assert slices > 5
-    # DaemonSets once, for how hard the mark of the failed node may be.
-    # A node that fails by time is read again before.
+    # DaemonSets are listed once, to choose the effect of the failed node's taint, and the node is read again before it fails by time.
     kinds = [request.kind for request in cluster.sent("list") if request.paged]
     assert kinds == ["Node", "Pod", "Node", "Pod", "DaemonSet"]
     assert result.values["failed_nodes"] == ["training-3"]
@@ -122,8 +121,8 @@ def test_slices_go_on_where_the_last_one_stood(clock: Time) -> None:
     assert len(lines) < slices
 
 
-def test_pods_that_are_seen_when_no_node_waits_any_more_are_taken_as_they_come(clock: Time) -> None:
-    """One event a look made a fleet of 200 nodes wait ten minutes for what had long happened."""
+def test_all_pod_events_are_processed_when_no_node_waits(clock: Time) -> None:
+    """With one event per iteration, a fleet of 200 nodes had waited ten minutes for events of the past."""
     others = [s.plugin(f"training-{number}") for number in range(20)]
     for other in others:
         other["metadata"]["ownerReferences"][0]["name"] = "gpu-feature-discovery"
@@ -139,25 +138,25 @@ def test_pods_that_are_seen_when_no_node_waits_any_more_are_taken_as_they_come(c
     assert clock.now - began <= 20
 
 
-def test_the_kind_whose_events_still_come_has_most_of_the_next_look(clock: Time) -> None:
-    """Nodes that wait for the device plugin are looked at first, but their pods' events of a large fleet take longer than the rest of a look."""
-    asked: list[tuple[str, float]] = []
+def test_a_kind_with_further_events_has_most_of_the_next_iteration(clock: Time) -> None:
+    """Nodes that wait for the device plugin are watched first, but pod events of a large fleet take longer than the rest of an iteration."""
+    watched: list[tuple[str, float]] = []
     cluster = NodeCluster(
         [training(0)], [s.driver("training-0"), s.validator("training-0")], [lambda cluster: None] * 8, clock.advance
     )
 
-    def look(request: Request) -> None:
-        asked.append((request.kind, round(request.body["deadline"] - clock.monotonic(), 1)))
-        if request.kind == "Pod" and len(asked) < 4:
+    def on_watch(request: Request) -> None:
+        watched.append((request.kind, round(request.body["deadline"] - clock.monotonic(), 1)))
+        if request.kind == "Pod" and len(watched) < 4:
             cluster.put(s.plugin("training-0", s.running(ready=False)))
 
-    cluster.on("watch", look)
+    cluster.on("watch", on_watch)
     run(settings("devices", wait_timeout=30), cluster)
     nodes_first, pods_first = [("Node", 3.5), ("Pod", 4.0)], [("Pod", 3.5), ("Node", 4.0)]
-    assert asked[:8] == [*nodes_first, *pods_first, *pods_first, *nodes_first]
+    assert watched[:8] == [*nodes_first, *pods_first, *pods_first, *nodes_first]
 
 
-def test_packed_state_is_the_same_state() -> None:
+def test_packed_state_can_be_restored() -> None:
     labels = {
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
         "nvidia.com/gpu.count": "8",
@@ -167,7 +166,7 @@ def test_packed_state_is_the_same_state() -> None:
     node = s.node(
         "training-0", allocatable=8, labels=labels, taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}]
     )
-    cluster = NodeCluster([node], [*healthy("training-0"), *broken("training-0")])
+    cluster = NodeCluster([node], [*healthy("training-0"), *with_crashed_driver("training-0")])
     gate = begin(settings(), cluster, {})
     gate.judge()
     again = begin(settings(), cluster, json.loads(json.dumps(gate.pack())))

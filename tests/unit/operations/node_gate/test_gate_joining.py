@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that a pool names and that the cluster does not have."""
+"""Nodes that a pool names and that are not in the cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMED = parse_pools([{"name": "training", "nodes": ["training-0", "training-1"],
 def test_a_declared_node_that_does_not_join_fails_at_the_end(
     clock: Time, gate: str, max_failed: str, within: bool
 ) -> None:
-    """There is no node to mark; over slices too it stays one of its pool."""
+    """There is no node to taint. It stays a member of its pool, also over slices."""
     cluster, resume = fleet(1, clock=clock), {}
     began = clock.now
     while (
@@ -57,7 +57,7 @@ def test_a_declared_node_that_does_not_join_fails_at_the_end(
     assert (cluster.writes, result.values["quarantined"]) == ([], [])
 
 
-def test_a_declared_node_that_joins_is_judged(clock: Time) -> None:
+def test_a_declared_node_that_joins_is_evaluated(clock: Time) -> None:
     def joins(cluster: NodeCluster) -> None:
         for obj in (training(1, allocatable=8), *healthy("training-1")):
             cluster.put(obj)
@@ -67,12 +67,12 @@ def test_a_declared_node_that_joins_is_judged(clock: Time) -> None:
     assert (result.values["nodes"]["passed"], result.warnings) == (2, [])
 
 
-def test_a_declared_node_that_is_taken_away_is_waited_for(clock: Time) -> None:
+def test_a_declared_node_that_is_removed_is_waited_for(clock: Time) -> None:
     cluster = fleet(2, {0}, clock=clock, script=[lambda cluster: cluster.remove("Node", "training-1")])
     assert run(settings(pools=NAMED, wait_timeout=30), cluster).values["failed_nodes"] == ["training-0", "training-1"]
 
 
-def test_check_mode_only_warns_of_a_declared_node_that_is_not_there(clock: Time) -> None:
+def test_check_mode_only_warns_of_a_missing_declared_node(clock: Time) -> None:
     pools = (*NAMED, *parse_pools([{"name": "cpu", "nodes": ["cpu-0"]}]))
     result = run(settings(pools=pools), fleet(1, clock=clock), check_mode=True)
     assert result.values["nodes"] == {"passed": 1, "waiting": 1, "failed": 0, "unknown": 0}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gates over nodes whose driver is somebody else's, be it that their pool says so or that the role has decided it."""
+"""Gates on nodes with a driver of another provider, declared by the pool or chosen by the role."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ POOL: dict[str, t.Any] = {"name": "training", "selector": "pool=training", "gpu"
 
 @pytest.fixture(params=["pool", "role", "role, without pools"])
 def by(request: pytest.FixtureRequest) -> t.Callable[..., Settings]:
-    """Settings in which the driver is brought by somebody, said in one of three places."""
+    """Settings with a provider of the driver, declared in one of three places."""
 
-    def made(provider: str, gate: str = "driver", **more: t.Any) -> Settings:
+    def of_provider(provider: str, gate: str = "driver", **more: t.Any) -> Settings:
         if request.param == "pool":
             return settings(gate, pools=parse_pools([POOL | {"driver": {"provider": provider}}]), **more)
         if request.param == "role":
@@ -33,10 +33,10 @@ def by(request: pytest.FixtureRequest) -> t.Callable[..., Settings]:
             )
         return settings(gate, pools=(), driver_providers={"default": provider}, **more)
 
-    return made
+    return of_provider
 
 
-def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(
+def test_existing_deployments_without_a_validator_are_evaluated_by_allocatable_gpus(
     clock: Time, by: t.Callable[..., Settings]
 ) -> None:
     cluster = NodeCluster([training(0, allocatable=8), training(1, allocatable=0)], [], on_idle=clock.advance)
@@ -45,14 +45,14 @@ def test_existing_deployments_without_a_validator_are_judged_by_what_they_offer(
     assert result.values["nodes"]["passed"] == 1
 
 
-def test_a_pool_that_is_to_have_no_driver_is_not_judged(clock: Time, by: t.Callable[..., Settings]) -> None:
+def test_a_pool_without_a_driver_is_not_evaluated(clock: Time, by: t.Callable[..., Settings]) -> None:
     cluster = NodeCluster([training(0, allocatable=8)], [], on_idle=clock.advance)
     assert run(by("none"), cluster).warnings
     assert sum(run(by("none", "devices"), cluster).values["nodes"].values()) == 0
 
 
 def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Time, by: t.Callable[..., Settings]) -> None:
-    """The validator's first step may take its time: its image is pulled."""
+    """The first step of the validator can take long, because its image is pulled."""
     pulling = s.validator("training-0", s.waiting("PodInitializing"))
     cluster = NodeCluster([training(0)], [pulling], on_idle=clock.advance)
     began = clock.now
@@ -62,7 +62,7 @@ def test_a_driver_of_the_host_has_no_pod_to_wait_for(clock: Time, by: t.Callable
     assert run(by("host"), cluster, check_mode=True).values["switched"] == []
 
 
-def told(result: t.Any) -> tuple[str, str, str]:
+def fault_of(result: t.Any) -> tuple[str, str, str]:
     (row,) = result.values["faults"]
     return row["link"], row["reason"], row["container"]
 
@@ -70,22 +70,24 @@ def told(result: t.Any) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("validated", "allocatable"),
     [(True, 0), (False, 0), (False, 8)],
-    ids=["operator", "no validator", "GPUs are still offered"],
+    ids=["operator", "no validator", "GPUs are still allocatable"],
 )
-def test_the_driver_pod_of_others_tells_the_reason(
+def test_the_reason_comes_from_the_existing_driver_pod(
     clock: Time, by: t.Callable[..., Settings], validated: bool, allocatable: int
 ) -> None:
-    """Their validator's log says no more than that it tries again."""
+    """The log of the existing validator only reports that it retries."""
     waits = (
         [s.validator("training-0", s.running(ready=False)), s.toolkit("training-0", s.waiting())] if validated else []
     )
     crashing = s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6))
     cluster = NodeCluster([training(0, allocatable=allocatable)], [crashing, *waits], on_idle=clock.advance)
-    link, reason, container = told(run(by("existing", max_failed=1), cluster))
+    link, reason, container = fault_of(run(by("existing", max_failed=1), cluster))
     assert (link, container) == ("driver", "nvidia-driver-ctr") and "crashed 7 times" in reason
 
 
-def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Time, by: t.Callable[..., Settings]) -> None:
+def test_without_a_validator_the_reason_comes_from_the_existing_plugin(
+    clock: Time, by: t.Callable[..., Settings]
+) -> None:
     ready = s.driver("training-0")
     for pods, link, reason in (
         (
@@ -96,25 +98,27 @@ def test_without_a_validator_the_plugin_of_others_tells_the_reason(clock: Time, 
         ([ready, s.plugin("training-0")], "plugin", "no GPU is allocatable"),
         ([ready], "plugin", "neither a validator nor a device plugin is on the node"),
     ):
-        found = told(
+        found = fault_of(
             run(by("existing", max_failed=1), NodeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance))
         )
         assert found[0] == link and reason in found[1], found
 
 
-@pytest.mark.parametrize(("made_by", "judged"), [("Helm", 0), ("hwaccel.gpu", 1)])
-def test_a_plugin_of_others_that_crashes_where_no_gpu_is_fails_no_node(clock: Time, made_by: str, judged: int) -> None:
-    """Upstream's DaemonSet has no node selector."""
+@pytest.mark.parametrize(("managed_by", "evaluated"), [("Helm", 0), ("hwaccel.gpu", 1)])
+def test_an_existing_plugin_that_crashes_on_a_node_without_gpu_fails_no_node(
+    clock: Time, managed_by: str, evaluated: int
+) -> None:
+    """The upstream DaemonSet has no node selector."""
     crashing = s.plugin("cpu-0", s.crash_loop("nvidia-device-plugin", 9))
-    crashing["metadata"]["labels"]["app.kubernetes.io/managed-by"] = made_by
+    crashing["metadata"]["labels"]["app.kubernetes.io/managed-by"] = managed_by
     cluster = NodeCluster([s.node("cpu-0", gpus=0)], [crashing], on_idle=clock.advance)
-    assert sum(run(settings("devices", pools=(), max_failed=9), cluster).values["nodes"].values()) == judged
+    assert sum(run(settings("devices", pools=(), max_failed=9), cluster).values["nodes"].values()) == evaluated
 
 
-def test_at_the_last_gate_a_broken_driver_is_told_before_the_plugin_that_lacks_it(clock: Time) -> None:
+def test_the_last_gate_reports_a_failed_driver_before_the_plugin_that_needs_it(clock: Time) -> None:
     pods = [
         s.driver("training-0", s.crash_loop("nvidia-driver-ctr", 6)),
         s.plugin("training-0", s.crash_loop("nvidia-device-plugin", 6)),
     ]
     cluster = NodeCluster([training(0, allocatable=0)], pods, on_idle=clock.advance)
-    assert told(run(settings("devices", max_failed=1), cluster))[0] == "driver"
+    assert fault_of(run(settings("devices", max_failed=1), cluster))[0] == "driver"

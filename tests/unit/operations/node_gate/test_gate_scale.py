@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gate over 5,000 nodes and 25,000 pods of real size stays within its budget of time and memory."""
+"""A gate on 5,000 nodes and 25,000 pods of realistic size stays within its budget of time and memory."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 
 PAGE = 500
-#: Seconds of processor time to the first verdicts, and MiB at the peak.
+#: Seconds of CPU time until the first verdicts, and peak memory in MiB.
 SECONDS, MIB = 30.0, 250.0
 
 
 class BigCluster(Cluster):
-    """Pages of JSON made while they are asked for, so that only what the gate keeps is in memory."""
+    """Pages of JSON that are created when they are requested, so that only the state of the gate is in memory."""
 
     def __init__(self, nodes: int) -> None:
         super().__init__()
         self.nodes = nodes
-        self.making = 0.0
+        self.creation_seconds = 0.0
 
     def pages(self, resource, namespace="", **_selectors):
         per_page = PAGE if resource.kind == "Node" else PAGE // 5
@@ -40,13 +40,13 @@ class BigCluster(Cluster):
                 [
                     fat
                     for number in range(start, min(start + per_page, self.nodes))
-                    for fat in self._made(resource.kind, f"training-{number}")
+                    for fat in self._objects(resource.kind, f"training-{number}")
                 ]
             )
-            self.making += time.process_time() - began
+            self.creation_seconds += time.process_time() - began
             yield Page(json.loads(text), "1")
 
-    def _made(self, kind: str, name: str) -> list[s.Obj]:
+    def _objects(self, kind: str, name: str) -> list[s.Obj]:
         if kind == "Node":
             node = s.node(
                 name, allocatable=8, labels={f"example.org/label-{number}": "some value of it" for number in range(120)}
@@ -68,7 +68,7 @@ class BigCluster(Cluster):
 
 
 def _fat(obj: s.Obj, entries: int) -> s.Obj:
-    """With the managed fields that every real object has."""
+    """Add managed fields like those of every real object."""
     fields = {f"f:field-{number}": {"f:mountPath": {}, "f:name": {}, "f:readOnly": {}} for number in range(entries)}
     obj["metadata"]["managedFields"] = [
         {"manager": manager, "operation": "Update", "fieldsV1": fields}
@@ -82,7 +82,7 @@ def measure(nodes: int) -> dict[str, float]:
     began = time.process_time()
     gate = begin(Settings("driver"), cluster, {})
     gate.judge()
-    spent = time.process_time() - began - cluster.making
+    spent = time.process_time() - began - cluster.creation_seconds
     packed = len(gate.fleet.pack())
     assert len(gate.verdicts) == nodes
     assert {verdict.reason for verdict in gate.verdicts.values()} == {"the driver is compiling or loading"}
@@ -90,14 +90,14 @@ def measure(nodes: int) -> dict[str, float]:
 
 
 def peak_mib() -> float:
-    """Of this program alone: getrusage's maximum is inherited from whoever started it (fork, then exec)."""
+    """Peak memory of this process alone: the maximum of getrusage is inherited from the parent process (fork, then exec)."""
     lines = pathlib.Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 @pytest.mark.slow
-def test_large_fleet() -> None:
-    """In a process of its own, because the peak of memory is a process's."""
+def test_a_large_fleet_stays_within_the_budget() -> None:
+    """Runs in its own process, because peak memory is measured per process."""
     program = f"import json; from {__name__} import measure; print(json.dumps(measure(5000)))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     found = json.loads(run.stdout)
@@ -105,6 +105,6 @@ def test_large_fleet() -> None:
     assert found["mib"] <= MIB, found
 
 
-def test_cost_is_linear_and_small_for_each_node() -> None:
-    """The state between two slices is a text that grows by far less than a pod's size for each pod."""
+def test_the_state_between_slices_is_small_for_each_node() -> None:
+    """The state between two slices is a text that needs much less space for each pod than the pod itself."""
     assert measure(200)["resume_kib"] < 200 * 5 * 0.15

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a gate waits for, and for how long."""
+"""Conditions that a gate waits for, and timeouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_waits_until_the_last_node_has_passed(clock: Time) -> None:
+def test_a_gate_waits_until_the_last_node_has_passed(clock: Time) -> None:
     loading = [
         s.driver("training-1", s.running(ready=False, started=False)),
         s.validator("training-1", s.running(ready=False)),
@@ -50,7 +50,7 @@ def test_waits_until_the_last_node_has_passed(clock: Time) -> None:
     assert result.progress[-1] == "driver: 2 of 2 passed"
 
 
-def test_what_still_waits_at_the_end_has_failed(clock: Time) -> None:
+def test_a_node_that_still_waits_at_the_timeout_has_failed(clock: Time) -> None:
     loading = [
         s.driver("training-0", s.running(ready=False, started=False)),
         s.validator("training-0", s.running(ready=False)),
@@ -62,22 +62,22 @@ def test_what_still_waits_at_the_end_has_failed(clock: Time) -> None:
     assert result.failure is not None
 
 
-def test_timeout_grows_with_the_fleet(clock: Time) -> None:
+def test_the_timeout_grows_with_the_fleet(clock: Time) -> None:
     gate = begin(settings(), fleet(20), {})
     gate.judge()
     assert gate.timeout == 1800 + 20 * 0.3
 
 
 @pytest.mark.parametrize("ahead", [-600, 0, 600])
-@pytest.mark.parametrize(("away", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
+@pytest.mark.parametrize(("silent_for", "waited"), [(0, chain.REBOOT), (600, chain.REBOOT - 600), (86400, 0)])
 def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(
-    clock: Time, away: int, waited: float, ahead: float
+    clock: Time, silent_for: int, waited: float, ahead: float
 ) -> None:
-    """Counted from when its kubelet fell silent, so that a node that has been dead for days does not hold up a run. ahead: this machine's clock is."""
+    """Time counts from the last report of its kubelet, so that a node that is down for days does not delay a run. `ahead`: seconds of the client's clock."""
     clock.ahead = ahead
     cluster = fleet(16, clock=clock)
     lost = cluster.get(cluster.resource("v1", "Node"), "training-5")
-    since = datetime.datetime.fromtimestamp(clock.now - away, tz=datetime.UTC).isoformat()
+    since = datetime.datetime.fromtimestamp(clock.now - silent_for, tz=datetime.UTC).isoformat()
     lost["status"]["conditions"] = [
         {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": since}
     ]
@@ -88,7 +88,7 @@ def test_a_node_that_is_not_ready_is_waited_for_as_long_as_a_reboot_takes(
     assert waited <= clock.now - began <= waited + 30
 
 
-def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_seen_it(clock: Time) -> None:
+def test_without_server_time_a_condition_counts_from_its_first_observation(clock: Time) -> None:
     cluster = fleet(16, clock=clock)
     cluster.time = None
     lost = training(5, ready=False)
@@ -99,10 +99,10 @@ def test_where_the_server_tells_no_time_a_condition_is_as_old_as_the_gate_has_se
     assert chain.REBOOT <= clock.now - began <= chain.REBOOT + 30
 
 
-def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Time) -> None:
-    """Right after the apply no NFD worker exists yet: nothing to judge is not the answer then."""
+def test_pods_that_a_controller_has_not_created_yet_are_waited_for(clock: Time) -> None:
+    """Directly after the apply no NFD worker exists yet, and the gate must not pass because there is nothing to evaluate."""
     worker = s.worker("n")
-    unseen = daemon_set("nfd-worker", worker, 0, observed=0)
+    unobserved = daemon_set("nfd-worker", worker, 0, observed=0)
     cluster = NodeCluster(
         [s.node("n", gpus=0, nfd=False)],
         [],
@@ -114,29 +114,31 @@ def test_pods_that_a_controller_has_still_to_make_are_waited_for(clock: Time) ->
         ],
         clock.advance,
     )
-    cluster.put(unseen)
+    cluster.put(unobserved)
     result = run(settings("features", pools=()), cluster)
     assert result.values["nodes"]["passed"] == 1
     assert result.warnings == []
 
 
-def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(clock: Time) -> None:
-    """Of a large fleet the last pod is made many minutes after the first."""
+def test_a_node_without_a_pod_has_not_failed_while_other_nodes_still_get_theirs(clock: Time) -> None:
+    """In a large fleet the last pod is created many minutes after the first."""
     names = [f"training-{number}" for number in range(8)]
 
-    def makes(name: str) -> Step:
-        def make(cluster: NodeCluster) -> None:
+    def creates(name: str) -> Step:
+        def create(cluster: NodeCluster) -> None:
             clock.advance(chain.GRACE / 2)
             for pod in healthy(name):
                 cluster.put(pod)
 
-        return make
+        return create
 
-    cluster = NodeCluster([training(number) for number in range(8)], [], [makes(name) for name in names], clock.advance)
+    cluster = NodeCluster(
+        [training(number) for number in range(8)], [], [creates(name) for name in names], clock.advance
+    )
     assert run(settings(max_failed=0), cluster).values["nodes"]["passed"] == 8
     began = clock.now
     cluster = NodeCluster(
-        [training(number) for number in range(8)], [], [makes(name) for name in names[:4]], clock.advance
+        [training(number) for number in range(8)], [], [creates(name) for name in names[:4]], clock.advance
     )
     assert run(settings(max_failed=4), cluster).values["nodes"] == {
         "passed": 4,
@@ -147,7 +149,7 @@ def test_a_node_without_a_pod_has_not_failed_while_the_others_still_get_theirs(c
     assert clock.now - began < 4 * chain.GRACE
 
 
-def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: Time) -> None:
+def test_a_stalled_rollout_is_reported_and_has_a_timeout(clock: Time) -> None:
     cluster = fleet(2, clock=clock, script=[])
     cluster.put(daemon_set("device-plugin", s.plugin("x"), 2, updated=1))
     began = clock.now
@@ -159,17 +161,17 @@ def test_a_rollout_that_stands_still_is_told_and_not_waited_for_for_ever(clock: 
     assert 100 <= clock.now - began < 200
 
 
-def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Time) -> None:
-    """Of a node without its pod nobody else would say that the labels of its GPUs are missing."""
+def test_a_feature_discovery_without_a_pod_is_waited_for_and_reported(clock: Time) -> None:
+    """Nothing else reports that the GPU labels of a node without this pod are missing."""
     found = s.discovery("training-0")
-    lacking = daemon_set("gpu-feature-discovery", found, 1)
-    lacking["status"]["currentNumberScheduled"] = 0
-    made = daemon_set("gpu-feature-discovery", found, 1)
+    without_pod = daemon_set("gpu-feature-discovery", found, 1)
+    without_pod["status"]["currentNumberScheduled"] = 0
+    complete = daemon_set("gpu-feature-discovery", found, 1)
     labeled = training(0, allocatable=8)
     labeled["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
     later: list[Step] = [
         lambda cluster: None,
-        lambda cluster: cluster.put(made),
+        lambda cluster: cluster.put(complete),
         lambda cluster: cluster.put(found),
         lambda cluster: cluster.put(labeled),
     ]
@@ -178,7 +180,7 @@ def test_a_feature_discovery_that_gets_no_pod_is_waited_for_and_told(clock: Time
         (later, []),
     ):
         cluster = fleet(1, clock=clock, script=script)
-        cluster.put(lacking)
+        cluster.put(without_pod)
         began = clock.now
         result = run(settings("devices"), cluster)
         assert (result.values["nodes"]["passed"], result.warnings) == (1, warnings)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which tries of a container count: those that began under the eyes of the gate."""
+"""Only attempts of a container that began while the gate observes it count."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluste
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    broken,
     healthy,
     settings,
     training,
+    with_crashed_driver,
 )
 
 
-def test_a_failure_from_before_the_run_gets_one_more_try(clock: Time) -> None:
-    """Repaired before the run, the container still sits in its back-off: it starts during the run, and passes."""
-    nodes, pods = [training(0)], broken("training-0")
+def test_a_failure_before_the_run_gets_one_more_attempt(clock: Time) -> None:
+    """The node was repaired before the run, but the container is still in back-off. It starts during the run, and passes."""
+    nodes, pods = [training(0)], with_crashed_driver("training-0")
 
     def starts(cluster: NodeCluster) -> None:
         for pod in pods:
@@ -42,8 +42,8 @@ def test_a_failure_from_before_the_run_gets_one_more_try(clock: Time) -> None:
     assert clock.now - began < STALE + 60
 
 
-def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Time) -> None:
-    """Repaired before the run, while a try was under way: that one still ends badly, the next one passes."""
+def test_an_attempt_that_began_before_the_gate_does_not_count(clock: Time) -> None:
+    """The node was repaired before the run, during an attempt: that attempt still fails, and the next one passes."""
     nodes, pods = [training(0)], healthy("training-0")
     driver, validator = pods[0], pods[2]
     metadata = driver["metadata"]
@@ -72,19 +72,19 @@ def test_a_run_that_began_before_the_gate_is_no_try_of_its_time(clock: Time) -> 
     becomes(s.running(ready=False, restarts=4), ready=False)(cluster)
     began = clock.now
     assert run(settings(max_failed=0), cluster).values["nodes"]["failed"] == 1
-    assert clock.now - began < 60, "a run that began under the eyes of the gate decides"
+    assert clock.now - began < 60, "an attempt that the gate has observed from its start decides"
 
 
-@pytest.mark.parametrize(("seen", "decided"), [("ImagePullBackOff", False), ("ErrImagePull", True)])
-def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Time, seen: str, decided: bool) -> None:
-    """The kubelet says ErrImagePull after a try, and ImagePullBackOff until the next."""
+@pytest.mark.parametrize(("reason_observed", "decided"), [("ImagePullBackOff", False), ("ErrImagePull", True)])
+def test_only_a_pull_during_the_gate_is_an_immediate_failure(clock: Time, reason_observed: str, decided: bool) -> None:
+    """The kubelet reports ErrImagePull after an attempt, and ImagePullBackOff until the next one."""
     pods = [
         s.driver("training-0", s.waiting("ErrImagePull", "manifest unknown")),
         s.validator("training-0", s.running(ready=False)),
     ]
     later = [
         s.driver("training-0", s.waiting(reason, "manifest unknown")) | {"metadata": pods[0]["metadata"]}
-        for reason in ("ImagePullBackOff", seen)
+        for reason in ("ImagePullBackOff", reason_observed)
     ]
     cluster = NodeCluster(
         [training(0)], pods, [functools.partial(NodeCluster.put, obj=obj) for obj in later], clock.advance
@@ -94,8 +94,8 @@ def test_only_a_pull_of_its_time_is_a_failure_at_once(clock: Time, seen: str, de
     assert (clock.now - began < 60) is decided
 
 
-def test_crashes_seen_while_the_driver_loads_are_forgotten_when_it_is_ready(clock: Time) -> None:
-    """Also by a later slice, and when nothing was seen between the driver's readiness and the step's next crash."""
+def test_crashes_during_the_driver_load_do_not_count_once_it_is_ready(clock: Time) -> None:
+    """This holds also in a later slice, and without an observation between the driver's readiness and the next crash."""
     before, after, last = (f"2026-11-20T10:0{minute}:00Z" for minute in (0, 1, 2))
     loading = [s.driver("training-0", s.running(ready=False, started=False)), s.toolkit("training-0", since=before)]
     validator = s.validator("training-0", s.crash_loop("driver-validation", 3, ended=before))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check mode asks whether the run may do what it would do, and for nothing else; a run asks nothing."""
+"""Check mode reviews exactly the permissions that the run would use; a run reviews none."""
 
 from __future__ import annotations
 
@@ -18,67 +18,73 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluste
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    broken,
     healthy,
     settings,
     training,
+    with_crashed_driver,
 )
 
 SPACE = "hwaccel-gpu"
-LOOKING = [("list", "daemonsets", SPACE)]
+LISTING = [("list", "daemonsets", SPACE)]
 WAITING = [("watch", "nodes", ""), ("watch", "pods", SPACE)]
-MARKING = [("get", "nodes", ""), ("patch", "nodes", "")]
-TELLING = [("get", "pods/log", SPACE), ("list", "events", SPACE)]
-#: Whether another's DaemonSets have to mend a node that may be marked.
-WEIGHING = [("list", "daemonsets", "")]
+TAINTING = [("get", "nodes", ""), ("patch", "nodes", "")]
+REPORTING = [("get", "pods/log", SPACE), ("list", "events", SPACE)]
+#: The effect of the taint depends on foreign DaemonSets that repair the node.
+CHOOSING_EFFECT = [("list", "daemonsets", "")]
 
 
 def node(**labels: str) -> Obj:
-    made = training(0, allocatable=8)
-    made["metadata"]["labels"].update(dict.fromkeys(names.CLIENT_SWITCHES, "true") | labels)
-    return made
+    result = training(0, allocatable=8)
+    result["metadata"]["labels"].update(dict.fromkeys(names.CLIENT_SWITCHES, "true") | labels)
+    return result
 
 
 @pytest.mark.parametrize(
-    ("gate", "quarantine", "nodes", "pods", "asked"),
+    ("gate", "quarantine", "nodes", "pods", "reviewed"),
     [
-        ("driver", True, [node()], healthy("training-0"), LOOKING),
-        ("driver", True, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-        ("driver", False, [node()], broken("training-0"), LOOKING + WAITING + MARKING + TELLING),
-        ("features", True, [node()], [], [*LOOKING, ("list", "deployments", "")]),
-        ("devices", True, [training(0)], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-        ("devices", False, [training(0)], [], LOOKING + WAITING + TELLING),
-        ("driver", True, [], [], LOOKING + WAITING + MARKING + TELLING + WEIGHING),
-        ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LOOKING + MARKING),
+        ("driver", True, [node()], healthy("training-0"), LISTING),
+        (
+            "driver",
+            True,
+            [node()],
+            with_crashed_driver("training-0"),
+            LISTING + WAITING + TAINTING + REPORTING + CHOOSING_EFFECT,
+        ),
+        ("driver", False, [node()], with_crashed_driver("training-0"), LISTING + WAITING + TAINTING + REPORTING),
+        ("features", True, [node()], [], [*LISTING, ("list", "deployments", "")]),
+        ("devices", True, [training(0)], [], LISTING + WAITING + TAINTING + REPORTING + CHOOSING_EFFECT),
+        ("devices", False, [training(0)], [], LISTING + WAITING + REPORTING),
+        ("driver", True, [], [], LISTING + WAITING + TAINTING + REPORTING + CHOOSING_EFFECT),
+        ("driver", True, [node(**{names.QUARANTINE: "driver"})], healthy("training-0"), LISTING + TAINTING),
     ],
     ids=[
         "passed",
         "waits",
-        "waits for what may be labeled",
+        "waits for a node that may be labeled",
         "features",
         "devices",
-        "marks nothing",
+        "without quarantine",
         "no node is known yet",
-        "to be freed",
+        "to be released",
     ],
 )
-def test_check_mode_asks_for_what_the_run_would_use(
-    clock: Time, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], asked: list[tuple[str, str, str]]
+def test_check_mode_reviews_the_permissions_of_the_run(
+    clock: Time, gate: str, quarantine: bool, nodes: list[Obj], pods: list[Obj], reviewed: list[tuple[str, str, str]]
 ) -> None:
     cluster = NodeCluster(nodes, pods, on_idle=clock.advance)
     found = run(settings(gate, quarantine=quarantine), cluster, check_mode=True)
-    assert sorted(cluster.reviews) == sorted(asked)
+    assert sorted(cluster.reviews) == sorted(reviewed)
     assert (found.failure, found.values["missing_rights"], cluster.writes) == (None, [], [])
 
 
-def test_a_run_asks_nothing(clock: Time) -> None:
-    cluster = NodeCluster([node()], broken("training-0"), on_idle=clock.advance)
+def test_a_run_reviews_no_permissions(clock: Time) -> None:
+    cluster = NodeCluster([node()], with_crashed_driver("training-0"), on_idle=clock.advance)
     cluster.forbidden = {("patch", "nodes"), ("get", "pods/log")}
     assert run(settings(), cluster).values["missing_rights"] == []
     assert cluster.reviews == []
 
 
-def test_all_missing_rights_are_told_at_once(clock: Time) -> None:
+def test_all_missing_permissions_are_reported_at_once(clock: Time) -> None:
     cluster = NodeCluster([training(0)], [], on_idle=clock.advance)
     cluster.forbidden = {("patch", "nodes"), ("watch", "pods"), ("get", "pods/log")}
     found = run(settings(), cluster, check_mode=True)
@@ -96,7 +102,7 @@ def test_all_missing_rights_are_told_at_once(clock: Time) -> None:
     assert found.values["switched"] == ["training-0"]
 
 
-def test_a_log_that_may_not_be_read_stops_no_run(clock: Time) -> None:
+def test_a_missing_permission_for_logs_stops_no_run(clock: Time) -> None:
     cluster = NodeCluster([training(0)], [], on_idle=clock.advance)
     cluster.forbidden = {("get", "pods/log")}
     found = run(settings(), cluster, check_mode=True)
@@ -109,8 +115,8 @@ def test_a_log_that_may_not_be_read_stops_no_run(clock: Time) -> None:
     ]
 
 
-@pytest.mark.parametrize(("labels", "asked"), [({names.QUARANTINE: "devices"}, MARKING), ({}, [])])
-def test_lifting_asks_for_what_it_takes(labels: dict[str, str], asked: list[tuple[str, str, str]]) -> None:
+@pytest.mark.parametrize(("labels", "reviewed"), [({names.QUARANTINE: "devices"}, TAINTING), ({}, [])])
+def test_lifting_reviews_the_required_permissions(labels: dict[str, str], reviewed: list[tuple[str, str, str]]) -> None:
     cluster = NodeCluster([node(**labels)], [])
     cluster.forbidden = {("patch", "nodes")}
     params: dict[str, t.Any] = {"gate": "devices", "state": "absent"}
@@ -118,5 +124,5 @@ def test_lifting_asks_for_what_it_takes(labels: dict[str, str], asked: list[tupl
         check_mode=True, diff=False, deadline=None, resume={}, warn=lambda text: None, client=lambda: cluster
     )
     found = module.operation(params, context)
-    assert cluster.reviews == asked
-    assert (found.failure is not None, bool(found.values["missing_rights"])) == (bool(asked), bool(asked))
+    assert cluster.reviews == reviewed
+    assert (found.failure is not None, bool(found.values["missing_rights"])) == (bool(reviewed), bool(reviewed))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes a gate judges, and what it says of a fleet."""
+"""Nodes that a gate evaluates, and its result for a fleet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets
 )
 
 
-def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Time) -> None:
+def test_a_healthy_fleet_passes_immediately_and_nothing_is_written(clock: Time) -> None:
     cluster = fleet(16, clock=clock)
     result = run(settings(), cluster)
     assert result.values["nodes"] == {"passed": 16, "waiting": 0, "failed": 0, "unknown": 0}
@@ -49,15 +49,15 @@ def test_a_healthy_fleet_passes_at_the_first_look_and_writes_nothing(clock: Time
     ]
 
 
-def test_a_branch_is_no_second_driver_where_one_node_has_told_its_version(clock: Time) -> None:
-    told = s.node("training-0", labels={"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}, allocatable=8)
+def test_a_driver_branch_is_not_listed_beside_a_full_version_of_it(clock: Time) -> None:
+    labeled = s.node("training-0", labels={"pool": "training", names.DRIVER_VERSION_LABEL: "580.178.04"}, allocatable=8)
     cluster = NodeCluster(
-        [told, training(1, allocatable=8)], [*healthy("training-0"), *healthy("training-1")], on_idle=clock.advance
+        [labeled, training(1, allocatable=8)], [*healthy("training-0"), *healthy("training-1")], on_idle=clock.advance
     )
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["580.178.04"]
 
 
-def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discovery_has_spoken(clock: Time) -> None:
+def test_a_precompiled_driver_has_its_version_before_gpu_feature_discovery(clock: Time) -> None:
     driver = s.driver("training-0")
     driver["metadata"]["labels"] = {names.DESIRED_DRIVER_VERSION_LABEL: "595.91.07"}
     driver["spec"]["containers"][0]["image"] = "nvcr.io/nvidia/driver:595-6.8.0-134-generic-ubuntu24.04"
@@ -69,7 +69,7 @@ def test_a_precompiled_driver_is_called_by_its_version_before_gpu_feature_discov
     assert run(settings(), cluster).values["pools"][0]["drivers"] == ["595.91.07"]
 
 
-def test_shortfall_of_gpus(clock: Time) -> None:
+def test_a_missing_gpu_is_reported(clock: Time) -> None:
     cluster = NodeCluster(
         [training(number, allocatable=7 if number == 5 else 8) for number in range(16)],
         [pod for number in range(16) for pod in healthy(f"training-{number}")],
@@ -81,8 +81,8 @@ def test_shortfall_of_gpus(clock: Time) -> None:
     assert result.values["pools"][0]["seen"] == 127
 
 
-def test_users_who_take_every_gpu_change_nothing(clock: Time) -> None:
-    """Allocatable is what the node offers, whoever uses it."""
+def test_gpus_in_use_do_not_change_the_result(clock: Time) -> None:
+    """Allocatable GPUs include those in use."""
     cluster = fleet(2)
     for number in range(2):
         job = s.pod("job", f"training-{number}", {}, {"train": s.running()}, "example.org/train:1")
@@ -93,7 +93,7 @@ def test_users_who_take_every_gpu_change_nothing(clock: Time) -> None:
     assert cluster.writes == []
 
 
-def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Time) -> None:
+def test_expected_shared_gpus_depend_on_the_plugin_configuration(clock: Time) -> None:
     config = parse_plugin_config(
         {"sharing": {"timeSlicing": {"renameByDefault": True, "resources": [{"name": s.GPU, "replicas": 4}]}}}
     )
@@ -104,7 +104,7 @@ def test_shared_gpus_are_expected_by_the_plugin_configuration(clock: Time) -> No
     assert run(settings("devices"), cluster).values["nodes"]["failed"] == 1
 
 
-def test_excluded_and_opted_out_nodes_are_not_judged(clock: Time) -> None:
+def test_excluded_and_opted_out_nodes_are_not_evaluated(clock: Time) -> None:
     nodes = [training(0), training(1), s.node("out", labels={names.OPERANDS_LABEL: "false"}), s.node("cpu-0", gpus=0)]
     result = run(
         settings(exclude=frozenset({"training-1"})), NodeCluster(nodes, healthy("training-0"), on_idle=clock.advance)
@@ -113,12 +113,12 @@ def test_excluded_and_opted_out_nodes_are_not_judged(clock: Time) -> None:
     assert sum(result.values["nodes"].values()) == 1
 
 
-def test_nodes_judged_while_their_nfd_labels_are_away(clock: Time) -> None:
+def test_nodes_are_evaluated_while_their_nfd_labels_are_missing(clock: Time) -> None:
     cluster = NodeCluster([s.node("n", nfd=False)], healthy("n"), on_idle=clock.advance)
     assert run(settings(pools=()), cluster).values["nodes"]["passed"] == 1
 
 
-def test_pools_that_overlap_are_told_at_once(clock: Time) -> None:
+def test_all_overlapping_pools_are_reported_at_once(clock: Time) -> None:
     pools = parse_pools(
         [
             {"name": "a", "selector": "pool=training"},
@@ -132,7 +132,7 @@ def test_pools_that_overlap_are_told_at_once(clock: Time) -> None:
     assert "pools b and c overlap" in str(raised.value)
 
 
-def test_nfd_that_does_not_label_leaves_nodes_unknown(clock: Time) -> None:
+def test_nodes_that_nfd_does_not_label_are_unknown(clock: Time) -> None:
     cluster = NodeCluster([s.node("n", nfd=False)], [s.worker("n")], on_idle=clock.advance)
     result = run(settings("features", pools=()), cluster)
     assert result.values["nodes"] == {"passed": 0, "waiting": 0, "failed": 0, "unknown": 1}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gate exporters waits for nodes that can have an exporter, tells why the others have none, and marks no node."""
+"""The gate exporters waits for nodes that can have an exporter, reports why others have none, and quarantines no node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_gate.gate_fleets import (
-    broken,
     daemon_set,
     healthy,
     settings,
     training,
+    with_crashed_driver,
 )
 
 N = "training-0"
@@ -52,10 +52,10 @@ def test_an_exporter_that_starts_is_waited_for(clock: Time) -> None:
     assert (result.failure, result.values["nodes"]) == (None, {"passed": 1, "waiting": 0, "failed": 0, "unknown": 0})
 
 
-@pytest.mark.parametrize("exclude", [frozenset(), frozenset({N})], ids=["judged", "excluded"])
-def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock: Time, exclude: frozenset[str]) -> None:
+@pytest.mark.parametrize("exclude", [frozenset(), frozenset({N})], ids=["evaluated", "excluded"])
+def test_a_node_without_driver_is_held_with_its_cause_and_not_waited_for(clock: Time, exclude: frozenset[str]) -> None:
     cluster = fleet(
-        *broken(N),
+        *with_crashed_driver(N),
         s.exporter(N, proof=s.running()),
         s.exporter("training-1"),
         clock=clock,
@@ -71,7 +71,7 @@ def test_a_node_without_driver_holds_nobody_up_and_is_told_with_its_cause(clock:
     assert clock.now - began < 1
 
 
-def test_a_node_whose_driver_works_and_whose_proof_fails_is_waited_for(clock: Time) -> None:
+def test_a_node_with_a_working_driver_and_a_failed_validation_is_waited_for(clock: Time) -> None:
     """A GPU on which no CUDA kernel runs must still be monitored."""
     starting, ready = s.exporter(N, proof=s.running()), s.exporter(N)
     ready["metadata"] = starting["metadata"]
@@ -86,17 +86,17 @@ def test_a_node_that_is_not_ready_is_held(clock: Time) -> None:
     assert "not Ready" in held["reason"]
 
 
-def test_a_proven_driver_that_closes_its_gate_again_holds_no_exporter_that_runs(clock: Time) -> None:
-    """It has passed the driver's proof: what it lacks is its own fault."""
+def test_a_running_exporter_is_not_held_by_a_driver_that_fails_later(clock: Time) -> None:
+    """It has passed the validation of the driver, so it is the exporter itself that is not ready."""
     result = run(
         settings("exporters", max_failed=1, wait_timeout=20),
-        fleet(*broken(N), s.exporter(N, s.running(ready=False)), clock=clock),
+        fleet(*with_crashed_driver(N), s.exporter(N, s.running(ready=False)), clock=clock),
     )
     (fault,) = result.values["faults"]
     assert (result.values["held"], fault["link"], fault["container"]) == ([], "exporter", "nvidia-dcgm-exporter")
 
 
-def test_where_nobody_in_sight_proves_the_driver_the_exporter_is_waited_for(clock: Time) -> None:
+def test_without_a_validator_in_the_namespace_the_exporter_is_waited_for(clock: Time) -> None:
     result = run(settings("exporters", wait_timeout=20), fleet(s.exporter(N, proof=s.running()), clock=clock))
     assert result.values["failed_nodes"] == [N]
     assert "waits in driver-proof" in str(result.failure)
@@ -108,12 +108,12 @@ def test_the_drivers_pods_may_be_in_another_namespace(clock: Time, expired: bool
     def expires(_cluster: NodeCluster) -> None:
         raise Gone("watching pods")
 
-    elsewhere = [pod | {"metadata": pod["metadata"] | {"namespace": "drivers"}} for pod in broken(N)]
+    in_namespace = [pod | {"metadata": pod["metadata"] | {"namespace": "drivers"}} for pod in with_crashed_driver(N)]
     starting = s.exporter("training-1", s.running(ready=False))
     ready = s.exporter("training-1") | {"metadata": starting["metadata"]}
     script = (*[expires] * expired, functools.partial(NodeCluster.put, obj=ready))
     cluster = fleet(
-        *elsewhere,
+        *in_namespace,
         s.exporter(N, proof=s.running()),
         starting,
         clock=clock,
@@ -127,11 +127,11 @@ def test_the_drivers_pods_may_be_in_another_namespace(clock: Time, expired: bool
         [N],
     )
     assert run(settings("exporters", wait_timeout=20), cluster).values["failed_nodes"] == [N], (
-        "nobody looks there by himself"
+        "without the option this namespace is not searched"
     )
 
 
-def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Time) -> None:
+def test_an_image_that_cannot_be_pulled_fails_without_quarantine(clock: Time) -> None:
     denied = s.exporter(N, DENIED)
     cluster = fleet(*healthy(N), denied, clock=clock, script=(lambda cluster: cluster.put(s.exporter(N, DENIED)),))
     result = run(settings("exporters", max_failed=1, wait_timeout=20), cluster)
@@ -145,21 +145,21 @@ def test_an_image_that_no_registry_gives_fails_and_marks_nobody(clock: Time) -> 
     assert "1 of 1 nodes failed" in str(run(settings("exporters", max_failed=0, wait_timeout=20), cluster).failure)
 
 
-def test_a_quarantine_of_the_chain_is_not_lifted_by_an_exporter(clock: Time) -> None:
-    marked = training(0, taints=[{"key": names.QUARANTINE, "value": "devices", "effect": "NoSchedule"}])
-    marked["metadata"]["labels"][names.QUARANTINE] = "devices"
-    cluster = fleet(*healthy(N), s.exporter(N), clock=clock, nodes=(marked,))
+def test_an_exporter_does_not_lift_a_quarantine_of_another_gate(clock: Time) -> None:
+    quarantined = training(0, taints=[{"key": names.QUARANTINE, "value": "devices", "effect": "NoSchedule"}])
+    quarantined["metadata"]["labels"][names.QUARANTINE] = "devices"
+    cluster = fleet(*healthy(N), s.exporter(N), clock=clock, nodes=(quarantined,))
     assert (run(settings("exporters"), cluster).values["released"], cluster.writes) == ([], [])
 
 
-def test_pods_that_a_daemon_set_still_makes_are_waited_for(clock: Time) -> None:
+def test_pods_that_a_daemon_set_still_creates_are_waited_for(clock: Time) -> None:
     exporter = s.exporter(N)
     cluster = fleet(clock=clock, script=(lambda cluster: cluster.put(exporter),))
     cluster.put(daemon_set("exporter", exporter, 1))
     assert run(settings("exporters"), cluster).values["nodes"]["passed"] == 1
 
 
-def test_check_mode_asks_for_no_right_to_write(clock: Time) -> None:
+def test_check_mode_reviews_no_permission_to_write(clock: Time) -> None:
     cluster = fleet(*healthy(N), s.exporter(N, s.running(ready=False)), clock=clock)
     result = run(settings("exporters"), cluster, check_mode=True)
     assert (
@@ -169,5 +169,5 @@ def test_check_mode_asks_for_no_right_to_write(clock: Time) -> None:
     ) == (False, 1, set())
 
 
-def test_every_gate_has_a_time() -> None:
+def test_every_gate_has_a_timeout() -> None:
     assert set(BASE_TIMEOUT) == set(ROLE_OF_GATE)
