@@ -70,7 +70,7 @@ class Watch:
 
     def await_values(self, expression: str, label: str, expected: dict[str, float]) -> None:
         """Waits until the values include these. Fails with the values that are observed last."""
-        observed = server.seen(
+        observed = server.observed(
             lambda: self.values(expression, label), lambda values: values.items() >= expected.items()
         )
         assert observed.items() >= expected.items()
@@ -181,7 +181,7 @@ def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_query(
     take("user")
     cluster.wait("the pod runs", lambda: running(cluster, "user"))
     watch.await_values("namespace:hwaccel_gpus:count", "exported_namespace", {"default": 1})
-    (row,) = server.seen(lambda: watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}'), bool)
+    (row,) = server.observed(lambda: watch.prometheus.query('DCGM_FI_DEV_GPU_TEMP{exported_pod="user"}'), bool)
     labels = {
         "hostname": REAL,
         "node": REAL,
@@ -202,7 +202,7 @@ def test_a_gpu_in_use_has_the_labels_and_values_that_dashboards_query(
             for panel in without_data(watch.prometheus, json.loads(text))
         }
 
-    assert server.seen(empty, lambda panels: panels == set(EMPTY)) == set(EMPTY)
+    assert server.observed(empty, lambda panels: panels == set(EMPTY)) == set(EMPTY)
 
 
 def test_memory_errors_fire_alerts_and_the_node_offers_fewer_gpus(

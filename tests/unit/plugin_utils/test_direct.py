@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a module is started, from its file or packed by ansible-core, with real ansible-playbook runs; its result is the same. Needs no cluster."""
+"""A module has the same result if it is started from its file or packed by ansible-core, by real ansible-playbook runs. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.action.plays import collection_w
 
 MODULE = """
 from __future__ import annotations
-DOCUMENTATION = "module: look"
+DOCUMENTATION = "module: probe"
 import os
 import pathlib
 import sys
@@ -48,13 +48,13 @@ if __name__ == "__main__":
 SECRET = "planted-secret-9"
 TEXT = "\N{LATIN SMALL LETTER A WITH DIAERESIS} \N{SNOWMAN} \"quoted\" 'twice' $HOME\n"
 TASKS = """
-- hwaccel.gpu.look: {text: "{{ text }}", secret: "{{ secret }}"}
+- hwaccel.gpu.probe: {text: "{{ text }}", secret: "{{ secret }}"}
   environment: {GIVEN: "a value with 'quotes'"}
   register: plain
-- hwaccel.gpu.look: {fail: true, secret: "{{ secret }}"}
+- hwaccel.gpu.probe: {fail: true, secret: "{{ secret }}"}
   ignore_errors: true
   register: failed
-- hwaccel.gpu.look: {text: "{{ text }}"}
+- hwaccel.gpu.probe: {text: "{{ text }}"}
   delegate_to: "{{ {'here': 'linked', 'linked': 'here'}[inventory_hostname] }}"
   register: delegated
 - ansible.builtin.copy:
@@ -69,11 +69,11 @@ Results = dict[str, dict[str, dict[str, t.Any]]]
 
 @pytest.fixture(scope="module")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return collection_with(tmp_path_factory.mktemp("collections"), {"look": MODULE}, {"look": "node_info"})
+    return collection_with(tmp_path_factory.mktemp("collections"), {"probe": MODULE}, {"probe": "node_info"})
 
 
 def played(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, **environ: str) -> tuple[Results, str]:
-    """Results by host and task, and the output. The host `here` has the Python that runs Ansible, `linked` the same one by another name."""
+    """Results by host and task, and the output. The host `here` uses the Python that runs Ansible, and `linked` the same one by another path."""
     (folder / "python").symlink_to(sys.executable)
     hosts = {
         "here": {"ansible_python_interpreter": "{{ ansible_playbook_python }}"},
@@ -87,8 +87,8 @@ def played(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, **e
     return {host: json.loads((folder / f"{host}.json").read_text()) for host in hosts}, output
 
 
-def test_the_result_is_the_same_either_way(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    # As the package "ansible" has it: Python takes it for all of ansible_collections, wherever the collection is installed.
+def test_both_ways_to_start_a_module_have_the_same_result(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    # The package "ansible" has such a folder, which Python uses as the whole package ansible_collections, wherever the collection is installed.
     (tmp_path / "site" / "ansible_collections").mkdir(parents=True)
     (tmp_path / "site" / "ansible_collections" / "__init__.py").touch()
     results, output = played(collections, tmp_path, PYTHONPATH=str(tmp_path / "site"))
@@ -131,8 +131,8 @@ def test_the_result_is_the_same_either_way(collections: pathlib.Path, tmp_path: 
     assert SECRET not in output
 
 
-def test_check_mode_and_kept_files(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """Who keeps what ansible-core has packed wants to look at it."""
+def test_kept_remote_files_are_packed(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A user who keeps the files that ansible-core has packed inspects them, so the module is packed."""
     results, _output = played(collections, tmp_path, "--check", ANSIBLE_KEEP_REMOTE_FILES="true")
     for tasks in results.values():
         assert all(result["packed"] for result in tasks.values())

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Manifests of roles, as the filters get them from every supported core."""
+"""Manifests of roles, like the filters receive them from every supported ansible-core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import pars
 
 
 class Templated(str):
-    """What core 2.16 makes of a template's result."""
+    """Like ansible-core 2.16 returns the result of a template."""
 
 
 @pytest.mark.parametrize("kind", [str, Templated])
@@ -20,6 +20,6 @@ def test_texts_of_every_core_are_read(kind: type[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["- a", "a: 1", "kind: [", "text"])
-def test_what_is_no_object_is_refused(text: str) -> None:
+def test_a_manifest_that_is_no_object_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="a manifest is no"):
         parse_manifests([Templated(text)])

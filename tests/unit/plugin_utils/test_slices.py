@@ -1,14 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runs of one task together have to say."""
+"""The joined result of all slices of a task."""
 
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import Slices, without_internal
 
 
-def test_runs_are_joined() -> None:
+def test_results_of_slices_are_joined() -> None:
     slices = Slices()
     slices.add(
         {
@@ -39,29 +39,29 @@ def test_runs_are_joined() -> None:
     }
 
 
-def test_a_failed_run_is_the_end_even_if_it_says_pending() -> None:
+def test_a_failed_slice_is_the_last_even_if_it_is_pending() -> None:
     for end in ({"failed": True}, {"unreachable": True}):
         slices = Slices()
         slices.add({"pending": {"a": 1}, **end})
         assert slices.pending is None
 
 
-def test_an_empty_state_is_a_state() -> None:
+def test_an_empty_state_is_pending() -> None:
     slices = Slices()
     slices.add({"pending": {}})
     assert slices.pending == {}
 
 
-def test_internal_options_are_no_option_of_users() -> None:
+def test_internal_options_are_removed() -> None:
     assert without_internal({"name": "x", "wait_resume": {}, "wait_slice": 1}) == {"name": "x"}
 
 
-def test_the_end_of_a_task_does_not_say_again_what_was_said_right_before() -> None:
+def test_the_last_slice_does_not_repeat_the_previous_progress() -> None:
     slices = Slices()
     slices.add({"pending": {}, "progress": ["2 of 3"]})
     assert slices.progress == ["2 of 3"]
     slices.add({"pending": {}, "progress": ["2 of 3"]})
-    assert slices.progress == ["2 of 3"], "a sign of life"
+    assert slices.progress == ["2 of 3"], "an intermediate slice repeats its progress"
     slices.add({"pending": {}})
     slices.add({"failed": True, "progress": ["2 of 3", "2 of 3, 1 failed"]})
     assert slices.progress == ["2 of 3, 1 failed"]

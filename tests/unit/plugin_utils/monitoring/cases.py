@@ -1,13 +1,13 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""For each alert series on which it fires and series on which it does not, as promtool writes them: one value a minute."""
+"""For each alert, series on which it fires and series on which it does not, in the notation of promtool: one value per minute."""
 
 from __future__ import annotations
 
 import dataclasses
 
-#: What the exporter writes of one GPU, and what Prometheus adds (pod and namespace of the exporter; the job's become exported_*).
+#: Labels that the exporter writes for one GPU, and those that Prometheus adds (pod and namespace of the exporter; the job's become exported_*).
 _LABELS = 'gpu="1", UUID="GPU-1", modelName="NVIDIA H100", pod="nvidia-dcgm-exporter-x", namespace="hwaccel-gpu"'
 OF_GPU = {"node": "n1", "gpu": "1", "UUID": "GPU-1", "modelName": "NVIDIA H100"}
 
@@ -16,7 +16,7 @@ Series = tuple[tuple[str, str], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """after: minutes when it is looked at. labels: of the alert that fires. value: what its text tells."""
+    """`after`: minutes until the evaluation. `labels`: labels of the alert that fires. `value`: the value in its text."""
 
     fires: Series
     silent: Series
@@ -34,7 +34,7 @@ def one(metric: str, fires: str, silent: str, after: int, more: str = "") -> Cas
 
 
 def xid(code: int, silent: int) -> Case:
-    """The count of a window: it comes, stays as long as the window, and is gone. Silent is a GPU on which another Xid came."""
+    """The count of a window: it appears, stays as long as the window, and disappears. A GPU with another Xid does not fire."""
     window = "_x9 1x4 _x40"
     metric = "DCGM_EXP_XID_ERRORS_COUNT"
     return Case(
@@ -65,8 +65,8 @@ def _amount(what: str, count: int) -> tuple[str, str]:
     return f'kube_node_status_{what}{{node="n1", resource="nvidia_com_gpu", unit="integer"}}', f"{count}x60"
 
 
-def _seen(number: int) -> Series:
-    """GPUs of n1, one of them with two instances, which are one GPU."""
+def _gpu_series(number: int) -> Series:
+    """Series of the GPUs of n1. One of them has two instances, which count as one GPU."""
     more = tuple((f'DCGM_FI_DEV_GPU_TEMP{{gpu="{index}", Hostname="n1"}}', "40x60") for index in range(1, number))
     halves = tuple(
         (f'DCGM_FI_DEV_GPU_TEMP{{gpu="0", Hostname="n1", GPU_I_ID="{number}"}}', "40x60") for number in (1, 2)
@@ -90,7 +90,7 @@ CASES: dict[str, Case] = {
     "GpuXidNvlink": xid(74, 79),
     "GpuXidGsp": xid(119, 79),
     "GpuXidOther": xid(109, 43),
-    # A driver that was loaded again counts from nothing, which is no error.
+    # The counter restarts at 0 with the driver, which is no error.
     "GpuEccUncorrectable": one("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "0x10 1x50", "3x10 0x50", 20),
     "GpuRowsRemapped": one("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "2x10 3x50", "3x60", 20),
     "GpuRowRemapPending": one("DCGM_FI_DEV_ROW_REMAP_PENDING", "1x90", "0x90", 70),
@@ -127,7 +127,9 @@ CASES: dict[str, Case] = {
     "GpuPowerCapped": one("DCGM_FI_DEV_POWER_VIOLATION", "0+57000000000x120", "0+30000000000x120", 100),
     "GpuNvlinkRecovery": one("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "0x10 1x50", "4x60", 20),
     "GpuNvlinkCrcErrors": one("DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL", "0+12000x30", "0+60x30", 20),
-    "GpuMissing": Case((_TRAINING, *_seen(7)), (_TRAINING, *_seen(8)), 20, {"node": "n1", "pool": "training"}, "1"),
+    "GpuMissing": Case(
+        (_TRAINING, *_gpu_series(7)), (_TRAINING, *_gpu_series(8)), 20, {"node": "n1", "pool": "training"}, "1"
+    ),
     "GpuNotAllocatable": Case(
         (_amount("capacity", 8), _amount("allocatable", 7)),
         (_amount("capacity", 8), _amount("allocatable", 8)),

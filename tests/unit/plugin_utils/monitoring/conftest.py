@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prometheus's own checker and tester of rules."""
+"""promtool, which checks and tests rules of Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import yaml
 
 @pytest.fixture
 def promtool(tmp_path: pathlib.Path) -> t.Callable[..., str]:
-    """Runs promtool on these rules and tests; its output where it fails, else nothing."""
+    """Runs promtool on these rules and tests. Returns its output if it fails, else an empty text."""
     found = shutil.which("promtool")
     if not found:
         pytest.skip("promtool is not on PATH: Debian's package prometheus has it")

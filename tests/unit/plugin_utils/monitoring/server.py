@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Prometheus of its own on the loopback, and pages for it to scrape. All ends with its context."""
+"""A Prometheus server on the loopback interface, and pages for it to scrape. Both end with their context."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ import urllib.request
 import yaml
 
 Found = t.TypeVar("Found")
-#: Seconds after which a step that has not happened never will.
+#: Timeout in seconds of each step.
 PATIENCE = 240.0
 _PAUSE = 0.1
-#: Another process can take the port that was free a moment ago.
+#: Another process can use the free port in the meantime.
 _ATTEMPTS = 3
 
 
@@ -44,7 +44,7 @@ class Prometheus:
             return False
 
     def get(self, path: str, **parameters: str) -> t.Any:
-        """`data` of the answer. AssertionError where it is an error or has warnings."""
+        """`data` of the answer. Raises AssertionError if it is an error or has warnings."""
         try:
             with urllib.request.urlopen(
                 f"{self._address}/api/v1/{path}?{urllib.parse.urlencode(parameters)}", timeout=PATIENCE
@@ -70,23 +70,23 @@ def until(what: str, happened: c.Callable[[], bool]) -> None:
         time.sleep(_PAUSE)
 
 
-def seen(look: c.Callable[[], Found], as_wanted: c.Callable[[Found], bool]) -> Found:
-    """What a look shows once it is as wanted, or in the end: of a target that answers late nothing is known until the next scrape."""
-    found = look()
+def observed(query: c.Callable[[], Found], as_expected: c.Callable[[Found], bool]) -> Found:
+    """The result of a query once it is as expected, or at the timeout. A target that answers late has no data until the next scrape."""
+    found = query()
 
     def again() -> bool:
         nonlocal found
-        found = look()
-        return as_wanted(found)
+        found = query()
+        return as_expected(found)
 
     with contextlib.suppress(AssertionError):
-        until("what is wanted", again)
+        until("the expected result", again)
     return found
 
 
 @contextlib.contextmanager
 def pages(bodies: c.Mapping[str, str]) -> c.Iterator[str]:
-    """HOST:PORT where each path has its body, as an exporter serves it."""
+    """HOST:PORT of a server where each path has its body, like that of an exporter."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -98,7 +98,7 @@ def pages(bodies: c.Mapping[str, str]) -> c.Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: t.Any) -> None:
-            """Nothing: pytest has better to tell."""
+            """Requests are not logged, to keep the output of pytest short."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(_PAUSE,))
@@ -112,7 +112,7 @@ def pages(bodies: c.Mapping[str, str]) -> c.Iterator[str]:
 
 @contextlib.contextmanager
 def prometheus(program: str, folder: pathlib.Path, config: dict[str, t.Any], rules: str) -> c.Iterator[Prometheus]:
-    """config: of Prometheus, whose rules file is rules.yml in the folder."""
+    """`config`: configuration of Prometheus. Its rules file is rules.yml in the folder."""
     (folder / "rules.yml").write_text(rules, encoding="utf-8")
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     with contextlib.ExitStack() as stack:
@@ -140,7 +140,7 @@ def _started(program: str, folder: pathlib.Path) -> tuple[subprocess.Popen[bytes
         "--log.level=warn",
     ]
     with (folder / "log").open("wb") as log:
-        # Times in its answers are those of its zone.
+        # Times in answers depend on the time zone of the process.
         environment = os.environ | {"TZ": "UTC"}
         return subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Panels ask for what is there, and Prometheus has an answer to each of their queries."""
+"""Panels query existing metrics, and Prometheus has a result for each of their queries."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring.cases im
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring.panels import filled_in
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring.test_rules import KUBE_STATE_METRICS
 
-#: Recorded ones have colons. ALERTS are Prometheus's own.
+#: Recorded metrics have colons. Prometheus itself provides ALERTS.
 METRIC = re.compile(r"\b(?:\w+:hwaccel_\w+:\w+|DCGM_\w+|kube_\w+|ALERTS)\b")
 
 
 def queries(dashboard: Dashboard, *, profiling: bool) -> list[str]:
-    made = model(dashboard, profiling=profiling)
-    asked = [variable["query"]["query"] for variable in made["templating"]["list"] if variable["type"] == "query"]
-    return [*asked, *(target["expr"] for panel in made["panels"] for target in panel["targets"])]
+    dashboard_model = model(dashboard, profiling=profiling)
+    variables = [
+        variable["query"]["query"] for variable in dashboard_model["templating"]["list"] if variable["type"] == "query"
+    ]
+    return [*variables, *(target["expr"] for panel in dashboard_model["panels"] for target in panel["targets"])]
 
 
 def available(*, profiling: bool) -> set[str]:
@@ -34,7 +36,7 @@ def available(*, profiling: bool) -> set[str]:
 
 @pytest.mark.parametrize("profiling", [False, True])
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_every_metric_of_a_panel_is_there(dashboard: Dashboard, profiling: bool) -> None:
+def test_every_metric_of_a_panel_exists(dashboard: Dashboard, profiling: bool) -> None:
     for query in queries(dashboard, profiling=profiling):
         used = set(METRIC.findall(query))
         assert used, query
@@ -42,7 +44,7 @@ def test_every_metric_of_a_panel_is_there(dashboard: Dashboard, profiling: bool)
 
 
 def exported(spelling: str) -> list[dict[str, str]]:
-    """One node as its exporter and kube-state-metrics tell of it: two GPUs, one of them with a job and an Xid."""
+    """Series of one node from its exporter and kube-state-metrics: two GPUs, one of them with a job and an Xid."""
     job = ', exported_namespace="red", exported_pod="train-0"'
     made = [
         {
@@ -59,23 +61,25 @@ def exported(spelling: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("spelling", ["hostname", "Hostname"])
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_every_panel_shows_what_an_exporter_tells(
+def test_every_panel_shows_data_of_an_exporter(
     dashboard: Dashboard, spelling: str, promtool: t.Callable[..., str]
 ) -> None:
     groups, _faults = rules.groups({"nvidia-dcgm-exporter-training": ("training", 8)})
-    # Nothing is absent: each query has a result.
-    asked = [
+    # No metric is absent, so each query has a result.
+    absent_tests = [
         {"expr": f"absent({filled_in(query)})", "eval_time": "20m", "exp_samples": []}
         for query in queries(dashboard, profiling=True)
     ]
     assert (
-        promtool("test", groups, {"interval": "1m", "input_series": exported(spelling), "promql_expr_test": asked})
+        promtool(
+            "test", groups, {"interval": "1m", "input_series": exported(spelling), "promql_expr_test": absent_tests}
+        )
         == ""
     )
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_panels_lie_beside_each_other_on_the_grid(dashboard: Dashboard) -> None:
+def test_panels_do_not_overlap_on_the_grid(dashboard: Dashboard) -> None:
     panels = model(dashboard, profiling=True)["panels"]
     boxes = [panel["gridPos"] for panel in panels]
     assert all(box["x"] + box["w"] <= 24 for box in boxes)
@@ -87,9 +91,9 @@ def test_panels_lie_beside_each_other_on_the_grid(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_what_a_panel_groups_by_is_in_its_legend_and_the_source_is_chosen(dashboard: Dashboard) -> None:
-    made = model(dashboard, profiling=False)
-    assert made["templating"]["list"][0]["type"] == "datasource"
-    for panel in made["panels"]:
+def test_legends_have_labels_and_the_data_source_is_a_variable(dashboard: Dashboard) -> None:
+    dashboard_model = model(dashboard, profiling=False)
+    assert dashboard_model["templating"]["list"][0]["type"] == "datasource"
+    for panel in dashboard_model["panels"]:
         assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
         assert panel["type"] == "stat" or all("{{" in target["legendFormat"] for target in panel["targets"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is exported and what is recorded of it, and what that costs."""
+"""Exported metrics, recorded metrics, and the number of their series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.monitoring.thresholds 
 
 TOP = pathlib.Path(__file__).resolve().parents[4]
 PAGE = (TOP / "docs" / "alerts.md").read_text(encoding="utf-8")
-#: Of kube-state-metrics (c92fe0c5, docs/metrics/cluster/node-metrics.md and docs/metrics/workload/pod-metrics.md), exported without an allowlist.
+#: Metrics of kube-state-metrics (c92fe0c5, docs/metrics/cluster/node-metrics.md and docs/metrics/workload/pod-metrics.md), exported without an allowlist.
 KUBE_STATE_METRICS = {
     "kube_node_info",
     "kube_node_spec_taint",
@@ -36,7 +36,7 @@ def series(metric: str, job: str, gpu: int, value: str) -> dict[str, str]:
     return {"series": f'{metric}{{hostname="n1", gpu="{gpu}", namespace="hwaccel-gpu"{namespace}}}', "values": value}
 
 
-def test_the_counters_file_has_three_fields_a_line_and_nothing_twice() -> None:
+def test_the_counters_file_has_three_fields_per_line_and_no_duplicates() -> None:
     lines = list(csv.reader(io.StringIO(counters.csv(counters.exported(profiling=True)))))
     assert all(len(line) == 3 and all(line) for line in lines)
     assert {line[1].strip() for line in lines} == {"gauge", "counter", "label"}
@@ -44,12 +44,12 @@ def test_the_counters_file_has_three_fields_a_line_and_nothing_twice() -> None:
     assert len(fields) == len(set(fields)) > 30
 
 
-def test_profiling_is_asked_for_only_where_it_is_wanted() -> None:
+def test_profiling_metrics_are_only_exported_if_requested() -> None:
     assert "PROF" not in counters.csv(counters.exported(profiling=False))
     assert "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" in counters.csv(counters.exported(profiling=True))
 
 
-def test_rules_use_what_is_exported_without_profiling() -> None:
+def test_rules_use_metrics_that_are_exported_without_profiling() -> None:
     groups, _faults = rules.groups(EXPORTERS)
     used = {metric for group in groups for rule in group["rules"] for metric in METRIC.findall(rule["expr"])}
     exported = {one.field for one in counters.exported(profiling=False) if one.kind != "label"}
@@ -57,7 +57,7 @@ def test_rules_use_what_is_exported_without_profiling() -> None:
     assert {metric for metric in used if not metric.startswith("kube")} <= exported
 
 
-def test_counters_go_through_a_rate_and_gauges_do_not() -> None:
+def test_rules_use_rates_of_counters_and_not_of_gauges() -> None:
     kinds = {one.field: one.kind for one in counters.COUNTERS}
     for group in rules.groups(EXPORTERS)[0]:
         for rule in group["rules"]:
@@ -65,7 +65,7 @@ def test_counters_go_through_a_rate_and_gauges_do_not() -> None:
                 assert (function in ("rate", "increase")) == (kinds[metric] == "counter"), rule
 
 
-def test_namespaces_are_told_what_they_use(promtool: t.Callable[..., str]) -> None:
+def test_usage_is_recorded_by_namespace(promtool: t.Callable[..., str]) -> None:
     given = [
         *(
             series("DCGM_FI_DEV_GPU_UTIL", job, gpu, f"{value}x5")
@@ -109,7 +109,7 @@ def test_namespaces_are_told_what_they_use(promtool: t.Callable[..., str]) -> No
     )
 
 
-def test_every_alert_has_its_section_and_every_limit_is_told_with_its_default() -> None:
+def test_every_alert_has_a_section_and_every_threshold_is_documented() -> None:
     headings = re.findall(r"^## (Gpu\w+)$", PAGE, re.MULTILINE)
     assert headings == list(alerts.ALERTS)
     for section in PAGE.split("\n## ")[1:]:
@@ -127,5 +127,5 @@ def test_every_alert_has_its_section_and_every_limit_is_told_with_its_default() 
 
 
 @pytest.mark.parametrize("profiling", [False, True])
-def test_the_page_tells_what_a_large_fleet_costs(profiling: bool) -> None:
+def test_the_page_has_the_number_of_series_of_a_large_fleet(profiling: bool) -> None:
     assert f"{counters.series(1000, 8, profiling=profiling):,}" in PAGE

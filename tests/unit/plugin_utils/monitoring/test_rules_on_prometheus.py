@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Prometheus that scrapes exporters as the role tells it to: rules are loaded and evaluated, and each panel has data."""
+"""A Prometheus that scrapes exporters with the configuration of the role: rules are loaded and evaluated, and each panel has data."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.monitoring.server i
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import TRAINING
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.test_monitoring import one, plan
 
-#: Node to how its exporter spells the label of the node (NVIDIA/dcgm-exporter #655).
+#: Spelling of the node label by node (NVIDIA/dcgm-exporter #655).
 NODES = {"n1": "hostname", "n2": "Hostname"}
-#: What Kubernetes tells of the Service's endpoints that the role's scrape configuration chooses.
+#: Labels of the Service's endpoints from Kubernetes, which the role's scrape configuration selects.
 _ENDPOINT = {
     "__meta_kubernetes_service_name": "nvidia-dcgm-exporter",
     "__meta_kubernetes_endpointslice_port_name": "metrics",
@@ -38,7 +38,7 @@ _JOB = ',container="main",namespace="red",pod="train-0"'
 
 
 def exposition(node: str) -> str:
-    """Two GPUs, the second with a job, as NVIDIA/dcgm-exporter d5e5f51, internal/pkg/rendermetrics/render_metrics.go, writes them."""
+    """Two GPUs, the second with a job, in the format of NVIDIA/dcgm-exporter d5e5f51, internal/pkg/rendermetrics/render_metrics.go."""
     lines = []
     for counter in counters.exported(profiling=True):
         if counter.kind == "label":
@@ -52,13 +52,13 @@ def exposition(node: str) -> str:
 
 
 def kube_state_metrics() -> str:
-    """Those of the series of the alerts' cases, with one value, that kube-state-metrics exports."""
+    """Series of kube-state-metrics from the cases of the alerts, with one value."""
     found = {metric for case in CASES.values() for metric, _values in case.fires if metric.startswith("kube_")}
     return "\n".join([*(f"{metric} 1" for metric in sorted(found)), ""])
 
 
 def config(data: dict[str, str], address: str) -> dict[str, t.Any]:
-    """The role's job, with targets as the discovery of Kubernetes would find them, which Debian's Prometheus is built without."""
+    """The role's job with static targets, because Debian's Prometheus is built without the discovery of Kubernetes."""
     (job,) = yaml.safe_load(data["scrape_configs.yml"])["scrape_configs"]
     del job["kubernetes_sd_configs"]
     about = "__meta_kubernetes_"
@@ -79,7 +79,7 @@ def config(data: dict[str, str], address: str) -> dict[str, t.Any]:
             for node in NODES
         ],
     }
-    # Labels of the objects that it tells of are not to become exported_*: the configuration that its charts come with.
+    # honor_labels is set like in its charts, so that labels of objects do not become exported_*.
     states = {
         "job_name": "kube-state-metrics",
         "honor_labels": True,
@@ -95,7 +95,7 @@ def config(data: dict[str, str], address: str) -> dict[str, t.Any]:
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Prometheus]:
-    """It has scraped each target often enough for a rate, and evaluated all rules since."""
+    """A server that has scraped each target often enough for a rate, and has evaluated all rules after that."""
     program = shutil.which("prometheus")
     if not program:
         pytest.skip("prometheus is not on PATH: Debian's package prometheus has it")
@@ -111,9 +111,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Prometheu
             "scrapes of all targets",
             lambda: len(started.query("count_over_time((up == 1)[1m:1s]) >= 3")) == len(NODES) + 1,
         )
-        seen = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
+        scraped_at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 1))
         server.until(
-            "an evaluation of all rules", lambda: all(rule["lastEvaluation"] > seen for rule in started.rules())
+            "an evaluation of all rules", lambda: all(rule["lastEvaluation"] > scraped_at for rule in started.rules())
         )
         yield started
 
@@ -124,24 +124,24 @@ def test_every_rule_is_loaded_and_evaluated(prometheus: Prometheus) -> None:
     assert {rule["name"]: rule.get("lastError") for rule in found if rule["health"] != "ok"} == {}
 
 
-def test_an_alert_names_its_gpu_in_words(prometheus: Prometheus) -> None:
+def test_the_summary_of_an_alert_names_its_gpu(prometheus: Prometheus) -> None:
     def fired() -> list[str]:
         alerts = prometheus.get("alerts")["alerts"]
         return sorted(
             alert["annotations"]["summary"] for alert in alerts if alert["labels"]["alertname"] == "GpuXidBusLost"
         )
 
-    wanted = [f"GPU {gpu} of {node} has fallen off the bus" for gpu in (0, 1) for node in NODES]
-    assert server.seen(fired, lambda found: found == wanted) == wanted
+    expected = [f"GPU {gpu} of {node} has fallen off the bus" for gpu in (0, 1) for node in NODES]
+    assert server.observed(fired, lambda found: found == expected) == expected
 
 
-def test_jobs_keep_their_namespace_beside_that_of_the_exporter(prometheus: Prometheus) -> None:
-    (row,) = server.seen(
+def test_jobs_keep_their_namespace_in_addition_to_that_of_the_exporter(prometheus: Prometheus) -> None:
+    (row,) = server.observed(
         lambda: prometheus.query("namespace:hwaccel_gpus:count"),
         lambda rows: [row["value"][1] for row in rows] == [str(len(NODES))],
     )
     assert (row["metric"]["exported_namespace"], row["value"][1]) == ("red", str(len(NODES)))
-    (row,) = server.seen(lambda: prometheus.query('DCGM_FI_DEV_GPU_TEMP{node="n2", gpu="1"}'), bool)
+    (row,) = server.observed(lambda: prometheus.query('DCGM_FI_DEV_GPU_TEMP{node="n2", gpu="1"}'), bool)
     assert [row["metric"][label] for label in ("namespace", "pod", "container")] == [
         "hwaccel-gpu",
         "exporter-n2",
@@ -150,5 +150,5 @@ def test_jobs_keep_their_namespace_beside_that_of_the_exporter(prometheus: Prome
 
 
 @pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda one: one.name)
-def test_every_panel_and_every_choice_has_data(dashboard: Dashboard, prometheus: Prometheus) -> None:
+def test_every_panel_and_every_variable_has_data(dashboard: Dashboard, prometheus: Prometheus) -> None:
     assert without_data(prometheus, model(dashboard, profiling=True)) == []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet to which plans of the driver role are applied one after the other, and a DaemonSet controller that does what the real one does."""
+"""A fleet to which plans of the driver role are applied one after the other, and a DaemonSet controller that behaves like the real one."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import daemon_sets, node, takes
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
-#: Parsed once: what is tested is the plan.
+#: Manifests are parsed once, because only the plan is tested.
 MANIFESTS = stack.manifests("driver")
 KERNEL = "feature.node.kubernetes.io/kernel-version.full"
 
 
 class DriverFleet:
-    """nodes: labels by name. pods: (DaemonSet, version, number of the pod) by node."""
+    """`nodes`: labels by name. `pods`: (DaemonSet, version, number of the pod) by node."""
 
     def __init__(self, **nodes: dict[str, str]) -> None:
         self.nodes = nodes
         self.pods: dict[str, tuple[str, str, int]] = {}
-        self.made = 0
+        self.created = 0
         self.drivers: dict[str, dict[str, t.Any]] = {}
-        #: Nodes on which no driver can be started.
+        #: Nodes on which no driver can start.
         self.broken: set[str] = set()
 
     def run(self, **settings: t.Any) -> dict[str, t.Any]:
-        """One run of the role: plan, apply, and what the controller makes of it."""
+        """One run of the role: plan, apply, and reconcile."""
         plan = self.plan(**settings)
         assert plan["faults"] == []
         self.drivers = {one["metadata"]["name"]: copy.deepcopy(one) for one in daemon_sets(plan, "nvidia-driver")}
@@ -48,14 +48,14 @@ class DriverFleet:
         self.pods = {name: pod for name, pod in self.pods.items() if name in self.nodes and self._takes(pod[0], name)}
         for name in self.nodes:
             takers = [one for one in self.drivers if self._takes(one, name)]
-            assert len(takers) <= 1, f"{name} is taken by {takers}"
+            assert len(takers) <= 1, f"{name} is selected by {takers}"
             if takers and name not in self.pods:
                 labels = self.drivers[takers[0]]["metadata"]["labels"]
-                self.made += 1
-                self.pods[name] = takers[0], labels["hwaccel.gpu/driver-version"], self.made
+                self.created += 1
+                self.pods[name] = takers[0], labels["hwaccel.gpu/driver-version"], self.created
 
     def versions(self) -> dict[str, str]:
-        return {name: version for name, (_daemon_set, version, _made) in sorted(self.pods.items())}
+        return {name: version for name, (_daemon_set, version, _number) in sorted(self.pods.items())}
 
     def _takes(self, daemon_set: str, name: str) -> bool:
         return daemon_set in self.drivers and takes(
@@ -75,15 +75,15 @@ class DriverFleet:
         return stack.fleet(*rows, driver_daemon_sets=fleet_drivers.daemon_sets(self._cluster()))
 
     def _cluster(self) -> Cluster:
-        """With these DaemonSets and their pods."""
-        made = Cluster()
-        made.on("list", _is_of_drivers)
+        """A cluster with these DaemonSets and their pods."""
+        cluster = Cluster()
+        cluster.on("list", _reads_only_drivers)
         managed = {"managedFields": [{"manager": "hwaccel.gpu/driver"}]}
         for one in self.drivers.values():
-            made.put(one | {"metadata": one["metadata"] | managed})
+            cluster.put(one | {"metadata": one["metadata"] | managed})
         for name, pod in self.pods.items():
-            made.put(self._pod(name, pod[0]))
-        return made
+            cluster.put(self._pod(name, pod[0]))
+        return cluster
 
     def _pod(self, node_name: str, daemon_set: str) -> dict[str, t.Any]:
         state = {"waiting": {"reason": "ImagePullBackOff"}} if node_name in self.broken else {"running": {}}
@@ -102,11 +102,11 @@ class DriverFleet:
         }
 
 
-def _is_of_drivers(request: Request) -> None:
+def _reads_only_drivers(request: Request) -> None:
     assert "hwaccel.gpu/driver-version" in request.selector
-    assert request.namespace or request.kind != "Pod", "pods are listed where there is a driver"
+    assert request.namespace or request.kind != "Pod", "pods are only listed in namespaces with a driver"
 
 
 def machine(pool: str = "", kernel: str = "6.8.0-134-generic", wanted: str = "") -> dict[str, str]:
-    """Labels of a node. wanted: the driver version that it is to have."""
+    """Labels of a node. `wanted`: its desired driver version."""
     return node(pool, kernel) | ({"hwaccel.gpu/driver-version": wanted} if wanted else {})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the filters on the roles' own manifests, and asks a small scheduler which nodes the result takes."""
+"""Runs the filters on the manifests of the roles, and simulates which nodes the resulting DaemonSets select."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def daemon_sets(plan: dict[str, t.Any], prefix: str = "") -> list[dict[str, t.An
 
 
 def takes(daemon_set: dict[str, t.Any], labels: dict[str, str]) -> bool:
-    """Would the DaemonSet controller put a pod on a node with these labels?"""
-    wanted = daemon_set["spec"]["template"]["spec"].get("affinity", {}).get("nodeAffinity")
-    if not wanted:
+    """Whether the DaemonSet controller would create a pod on a node with these labels."""
+    affinity = daemon_set["spec"]["template"]["spec"].get("affinity", {}).get("nodeAffinity")
+    if not affinity:
         return True
-    terms = wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     return any(all(holds(one, labels) for one in term["matchExpressions"]) for term in terms)
 
 

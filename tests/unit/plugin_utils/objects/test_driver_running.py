@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A running driver stays where it is, whatever is declared later, until its node is told to take another version or is gone."""
+"""A running driver is kept, also after other declarations, until its node requests another version by label or is deleted."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_another_version_is_for_nodes_that_are_told_so_and_for_those_without_a_d
     cluster.nodes["b"] = machine("training", wanted=NEW)
     cluster.run(pools=[TRAINING], version=NEW)
     assert cluster.versions() == {"a": OLD, "b": NEW, "c": OLD, "late": NEW}
-    # Back, by the node's label or by the inventory: only that node, or none.
+    # Reverting the label of a node changes only that node, and reverting the inventory changes none.
     cluster.nodes["b"] = machine("training")
     cluster.reconcile()
     assert cluster.versions() == {"a": OLD, "b": OLD, "c": OLD, "late": NEW}
@@ -177,7 +177,7 @@ def test_a_driver_stays_with_what_it_needs_where_its_pool_is_another_ones_now() 
 
 
 def test_a_pod_that_has_never_started_a_driver_holds_nothing() -> None:
-    """The way out of a version that does not exist: declare another one."""
+    """A version that does not exist can be replaced by another one."""
     cluster = fleet()
     cluster.broken = set(cluster.nodes)
     cluster.run(version="595.99.99")
@@ -211,7 +211,7 @@ def test_a_move_to_another_namespace_under_running_drivers_is_refused() -> None:
     assert "set hwaccel_namespace to before" in fault["text"]
 
 
-# -- any history
+# -- arbitrary histories
 
 DECLARED = st.sampled_from(
     [

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ConfigMaps and Secrets that are named in the inventory and are not in the cluster."""
+"""ConfigMaps and Secrets that are named in the inventory and missing in the cluster."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 BUILD = {"repositories": "mirror", "certificates": "authority", "proxy_secret": "proxy"}
 
 
-def faults(role: str, there: list[dict[str, t.Any]], **settings: t.Any) -> list[tuple[str, str]]:
-    plan = run(role, stack.fleet(stack.node_class(), namespaces=there), pools=[TRAINING], **settings)
+def faults(role: str, namespaces: list[dict[str, t.Any]], **settings: t.Any) -> list[tuple[str, str]]:
+    plan = run(role, stack.fleet(stack.node_class(), namespaces=namespaces), pools=[TRAINING], **settings)
     return [(fault["what"], fault["where"]) for fault in plan["faults"]]
 
 
@@ -25,12 +25,12 @@ def space(name: str = "hwaccel-gpu", **contents: list[str] | None) -> dict[str, 
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_a_pull_secret_that_is_not_there_is_a_fault_and_what_the_role_makes_is_none(role: str) -> None:
-    there = [space(), space("hwaccel-gpu-system", secrets=["pul"])]
+def test_a_missing_pull_secret_is_a_fault(role: str) -> None:
+    namespaces = [space(), space("hwaccel-gpu-system", secrets=["pul"])]
     missing = [("Secret hwaccel-gpu/pull does not exist", "hwaccel_image_pull_secrets")]
     if role == "feature_discovery":
         missing.append(("Secret hwaccel-gpu-system/pull does not exist", "hwaccel_image_pull_secrets"))
-    assert faults(role, there, image_pull_secrets=["pull"]) == missing
+    assert faults(role, namespaces, image_pull_secrets=["pull"]) == missing
     assert (
         faults(
             role, [space(secrets=["pull"]), space("hwaccel-gpu-system", secrets=["pull"])], image_pull_secrets=["pull"]
@@ -39,7 +39,7 @@ def test_a_pull_secret_that_is_not_there_is_a_fault_and_what_the_role_makes_is_n
     )
 
 
-def test_what_a_build_needs_is_looked_for() -> None:
+def test_missing_references_of_a_build_are_faults() -> None:
     assert faults("driver", [space(config_maps=["mirrors"])], source="build", build=BUILD) == [
         ("ConfigMap hwaccel-gpu/authority does not exist", "driver_build"),
         ("ConfigMap hwaccel-gpu/mirror does not exist", "driver_build"),
@@ -51,6 +51,6 @@ def test_what_a_build_needs_is_looked_for() -> None:
     )
 
 
-@pytest.mark.parametrize("there", [[], [space(config_maps=None, secrets=None)]])
-def test_nothing_is_said_of_what_cannot_be_known(there: list[dict[str, t.Any]]) -> None:
-    assert faults("driver", there, source="build", build=BUILD, image_pull_secrets=["pull"]) == []
+@pytest.mark.parametrize("namespaces", [[], [space(config_maps=None, secrets=None)]])
+def test_unknown_references_are_not_reported(namespaces: list[dict[str, t.Any]]) -> None:
+    assert faults("driver", namespaces, source="build", build=BUILD, image_pull_secrets=["pull"]) == []

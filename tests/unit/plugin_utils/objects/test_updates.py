@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On how many nodes at once the pods of a DaemonSet are replaced, in every role."""
+"""The number of nodes on which pods of a DaemonSet are replaced at once, for every role."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 
 
 def strategies(role: str) -> dict[str, dict[str, t.Any]]:
-    """By the DaemonSet's name."""
+    """Update strategies by the name of the DaemonSet."""
     plan = run(role, stack.fleet(stack.node_class()), pools=[TRAINING])
     return {
         one["metadata"]["name"]: one["spec"]["updateStrategy"] for one in plan["objects"] if one["kind"] == "DaemonSet"
@@ -24,8 +24,8 @@ def strategies(role: str) -> dict[str, dict[str, t.Any]]:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_the_failed_nodes_that_a_run_bears_do_not_keep_a_change_from_the_others(role: str) -> None:
-    """Kubernetes rounds a share up (util.UnavailableCount), and counts them against it."""
+def test_allowed_failed_nodes_do_not_block_a_rollout(role: str) -> None:
+    """Kubernetes rounds a percentage up (util.UnavailableCount), and failed nodes count as unavailable."""
     rolling = [
         strategy["rollingUpdate"]["maxUnavailable"]
         for strategy in strategies(role).values()
@@ -40,7 +40,7 @@ def test_the_failed_nodes_that_a_run_bears_do_not_keep_a_change_from_the_others(
 
 
 @pytest.mark.parametrize("role", ["driver", "device_plugin"])
-def test_a_change_that_does_not_work_leaves_gpus_to_be_scheduled(role: str) -> None:
+def test_a_failed_rollout_leaves_schedulable_gpus(role: str) -> None:
     rolling = {
         name: strategy["rollingUpdate"]
         for name, strategy in strategies(role).items()
@@ -63,7 +63,7 @@ def test_a_change_that_does_not_work_leaves_gpus_to_be_scheduled(role: str) -> N
         ("monitoring", "nvidia-dcgm-exporter"),
     ],
 )
-def test_what_only_observes_is_replaced_everywhere_at_once(role: str, name: str) -> None:
+def test_agents_that_only_observe_are_replaced_on_all_nodes_at_once(role: str, name: str) -> None:
     shares = [
         strategy["rollingUpdate"]["maxUnavailable"]
         for daemon_set, strategy in strategies(role).items()
@@ -72,7 +72,7 @@ def test_what_only_observes_is_replaced_everywhere_at_once(role: str, name: str)
     assert set(shares) == {"100%"}
 
 
-def test_a_driver_is_replaced_by_nobody_but_whoever_deletes_its_pod() -> None:
+def test_a_driver_is_only_replaced_when_its_pod_is_deleted() -> None:
     found = [strategy for name, strategy in strategies("driver").items() if name.startswith("nvidia-driver")]
     assert found
     assert all(strategy == {"type": "OnDelete"} for strategy in found)
