@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures of the client's tests: a server that misbehaves, and certificates."""
+"""Fixtures for tests of the client: a server with faults, and certificates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sleeps() -> list[float]:
 
 @pytest.fixture
 def client(fake: Fake, sleeps: list[float]) -> Client:
-    """A client of the fake server that notes how long it would sleep instead of sleeping."""
+    """A client of the fake server that records sleeps instead of sleeping."""
     return Client(Transport(Credentials(fake.host, token="a-token", source="the test"), sleep=sleeps.append))
 
 

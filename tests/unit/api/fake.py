@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An HTTP server on loopback that answers what a test tells it to, and breaks where it is told to."""
+"""An HTTP server on the loopback interface with answers and faults that a test defines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import urllib.parse
 
 
 @dataclasses.dataclass
-class Seen:
-    """One request as it arrived."""
+class ReceivedRequest:
+    """One received request."""
 
     method: str
     path: str
@@ -31,10 +31,10 @@ class Seen:
 
 @dataclasses.dataclass
 class Answer:
-    """status 0: the connection is dropped without a word. cut: that many bytes of the body are sent, then it is dropped.
+    """`status` 0: the connection is dropped without an answer. `cut`: number of bytes of the body that are sent before the connection is dropped.
 
-    held: nothing is sent, or after cut or stream nothing more, until whoever asked has hung up.
-    stream: lines that are sent as chunks; a number among them is a pause in seconds, None drops the connection.
+    `held`: nothing is sent, or nothing more after `cut` or `stream`, until the client closes the connection.
+    `stream`: lines that are sent as chunks; a number is a pause in seconds, None drops the connection.
     """
 
     status: int = 200
@@ -58,14 +58,14 @@ def status(code: int, message: str = "", reason: str = "", **details: t.Any) -> 
     return Answer(code, body | ({"details": details} if details else {}))
 
 
-Script = c.Callable[[Seen], Answer]
+Script = c.Callable[[ReceivedRequest], Answer]
 
 
 class Fake:
-    """answers: what is said in turn (the last one again and again), or a function of the request. connections: how many were accepted."""
+    """`answers`: answers in turn (the last one repeatedly), or a function of the request. `connections`: number of accepted connections."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self.seen: list[Seen] = []
+        self.received: list[ReceivedRequest] = []
         self.connections = 0
         self.answers: list[Answer] | Script = [Answer(body={})]
         fake = self
@@ -102,20 +102,20 @@ class Fake:
         self._thread.join()
 
     def paths(self) -> list[str]:
-        return [f"{seen.method} {seen.path}" for seen in self.seen]
+        return [f"{request.method} {request.path}" for request in self.received]
 
     def _serve(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         parts = urllib.parse.urlsplit(handler.path)
         raw = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
-        seen = Seen(
+        request = ReceivedRequest(
             handler.command,
             parts.path,
             dict(urllib.parse.parse_qsl(parts.query)),
             handler.headers,
             json.loads(raw) if raw else None,
         )
-        self.seen.append(seen)
-        answer = self._answer(seen)
+        self.received.append(request)
+        answer = self._answer(request)
         if answer.held and answer.cut is None and answer.stream is None:
             self._hold(handler)
             return
@@ -124,9 +124,9 @@ class Fake:
             return
         self._send(handler, answer)
 
-    def _answer(self, seen: Seen) -> Answer:
+    def _answer(self, request: ReceivedRequest) -> Answer:
         if callable(self.answers):
-            return self.answers(seen)
+            return self.answers(request)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def _send(self, handler: http.server.BaseHTTPRequestHandler, answer: Answer) -> None:
@@ -179,7 +179,7 @@ class Fake:
 
 
 class Tunnel:
-    """A proxy that knows CONNECT, to loopback only, and keeps the requests' headers."""
+    """A proxy that supports CONNECT to the loopback interface only, and records headers of requests."""
 
     def __init__(self, refuse: bool = False) -> None:
         self.heads: list[str] = []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client certificate that has ended is named where the server only says that it does not know us."""
+"""An expired client certificate is reported if the server only answers that the client is not authorized."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def certificate(end: datetime.datetime, key: ec.EllipticCurvePrivateKey | rsa.RS
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "expected"),
     [
         (NOW - datetime.timedelta(seconds=1), "2026-11-21T23:59:59+00:00"),
         (NOW, "2026-11-22T00:00:00+00:00"),
         (NOW + datetime.timedelta(seconds=1), ""),
-        # From 2050 on the year has four digits.
+        # Years from 2050 on have four digits in the encoding.
         (datetime.datetime(2049, 12, 31, tzinfo=datetime.UTC), ""),
         (datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC), ""),
     ],
 )
-def test_the_end_is_told_once_it_is_past(end: datetime.datetime, told: str) -> None:
-    assert certificates.expired(certificate(end), NOW.timestamp()) == told
+def test_the_end_is_reported_once_the_certificate_has_expired(end: datetime.datetime, expected: str) -> None:
+    assert certificates.expired(certificate(end), NOW.timestamp()) == expected
 
 
-def test_a_year_of_four_digits_passes_too() -> None:
+def test_a_certificate_with_a_year_of_four_digits_can_expire() -> None:
     end = datetime.datetime(2060, 1, 1, tzinfo=datetime.UTC)
     assert certificates.expired(certificate(end), end.timestamp()) == end.isoformat()
 
 
-def test_the_first_of_several_is_the_clients() -> None:
-    """After it come its authorities', and text may stand before it; a large key makes lengths of two bytes."""
+def test_the_first_of_several_certificates_is_that_of_the_client() -> None:
+    """Certificates of authorities follow it, and text may precede it. With a large key, lengths have two bytes."""
     old = certificate(NOW, rsa.generate_private_key(65537, 2048))
     new = certificate(NOW + datetime.timedelta(days=1))
     assert certificates.expired(f"subject=CN = user\n{old}{new}", NOW.timestamp()) == NOW.isoformat()
@@ -69,16 +69,16 @@ def test_the_first_of_several_is_the_clients() -> None:
         "-----BEGIN CERTIFICATE-----\n*\n-----END CERTIFICATE-----",
     ],
 )
-def test_what_cannot_be_read_tells_nothing(text: str) -> None:
+def test_invalid_certificates_are_not_reported(text: str) -> None:
     assert certificates.expired(text, NOW.timestamp()) == ""
 
 
-def test_without_the_servers_clock_nothing_is_told() -> None:
-    """A controller's clock may be years off: with a flat battery it is 1970, and with a wrong one every certificate has expired."""
+def test_without_the_servers_clock_nothing_is_reported() -> None:
+    """The clock of a controller may be wrong by years, so that every certificate would seem to have expired."""
     assert certificates.expired(certificate(NOW - datetime.timedelta(days=1)), None) == ""
 
 
-def test_whoever_comes_with_it_is_told_to_renew_it(fake: Fake) -> None:
+def test_the_next_step_is_to_renew_an_expired_certificate(fake: Fake) -> None:
     fake.answers = [status(401, "Unauthorized", "Unauthorized")]
     with pytest.raises(e.Unauthorized) as caught:
         Client(
@@ -92,7 +92,7 @@ def test_whoever_comes_with_it_is_told_to_renew_it(fake: Fake) -> None:
     assert str(caught.value).endswith("Next: renew the client certificate of kubeconfig /x")
 
 
-def test_one_that_is_valid_is_not_blamed(fake: Fake, pki: Pki) -> None:
+def test_a_valid_certificate_is_not_reported(fake: Fake, pki: Pki) -> None:
     fake.answers = [status(401, "Unauthorized", "Unauthorized")]
     with pytest.raises(e.Unauthorized) as caught:
         Client(

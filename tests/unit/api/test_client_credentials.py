@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a client sends of its credentials, and tokens that are rotated while it is at work."""
+"""Credentials that a client sends, and tokens that are rotated while it runs."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import errors as e
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, ReceivedRequest, status
 
 
 def test_impersonation_sends_every_group(fake: Fake) -> None:
     fake.answers = [Answer(body={})]
     options = {"host": fake.host, "api_key": "a-token", "impersonate_user": "joe", "impersonate_groups": ["a", "b"]}
     connect(options).server_version()
-    headers = fake.seen[0].headers
+    headers = fake.received[0].headers
     assert headers["Impersonate-User"] == "joe" and headers.get_all("Impersonate-Group") == ["a", "b"]
 
 
 def test_basic_authentication(fake: Fake) -> None:
     connect({"host": fake.host, "username": "u", "password": "p"}).server_version()
-    assert fake.seen[0].headers["Authorization"] == "Basic dTpw"
+    assert fake.received[0].headers["Authorization"] == "Basic dTpw"
 
 
 def test_a_rotated_token_is_read_again_once(fake: Fake, tmp_path: pathlib.Path) -> None:
     token = tmp_path / "token"
     token.write_text("old-token")
-    fake.answers = lambda seen: (
-        Answer(body={}) if seen.headers["Authorization"] == "Bearer new-token" else status(401, "Unauthorized")
+    fake.answers = lambda request: (
+        Answer(body={}) if request.headers["Authorization"] == "Bearer new-token" else status(401, "Unauthorized")
     )
     kubeconfig = {
         "current-context": "x",
@@ -47,7 +47,7 @@ def test_a_rotated_token_is_read_again_once(fake: Fake, tmp_path: pathlib.Path) 
         client.server_version()
     token.write_text("new-token")
     client.server_version()
-    assert [seen.headers["Authorization"] for seen in fake.seen] == [
+    assert [request.headers["Authorization"] for request in fake.received] == [
         "Bearer old-token",
         "Bearer old-token",
         "Bearer new-token",
@@ -56,12 +56,12 @@ def test_a_rotated_token_is_read_again_once(fake: Fake, tmp_path: pathlib.Path) 
 
 
 def test_a_rotated_token_is_found_by_every_thread(fake: Fake, tmp_path: pathlib.Path) -> None:
-    """Two requests are under way with the token of before; the one that reads the file first leaves no fresher one to the other."""
+    """Two requests are sent with the old token. After the first one has read the new token, the second one must use it as well."""
     token, both = tmp_path / "token", threading.Barrier(2)
     token.write_text("old-token")
 
-    def answer(seen: Seen) -> Answer:
-        if seen.headers["Authorization"] == "Bearer new-token":
+    def answer(request: ReceivedRequest) -> Answer:
+        if request.headers["Authorization"] == "Bearer new-token":
             return Answer(body={})
         token.write_text("new-token")
         both.wait(timeout=240)

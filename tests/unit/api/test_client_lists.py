@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pages, and lists that start again."""
+"""Pages of lists, and lists that are restarted."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def test_pages_follow_the_token(fake: Fake, client: Client) -> None:
     pages = list(client.pages(NODES, label_selector="x=y", field_selector="f=g"))
     assert [names(entry.items) for entry in pages] == [["a", "b"], ["c"]]
     assert pages[0].remaining == 1 and pages[1].resource_version == "10"
-    assert fake.seen[0].query == {"labelSelector": "x=y", "fieldSelector": "f=g", "limit": "500"}
-    assert fake.seen[1].query["continue"] == "t1" and fake.seen[1].query["labelSelector"] == "x=y"
+    assert fake.received[0].query == {"labelSelector": "x=y", "fieldSelector": "f=g", "limit": "500"}
+    assert fake.received[1].query["continue"] == "t1" and fake.received[1].query["labelSelector"] == "x=y"
 
 
-def test_items_know_their_kind_also_metadata_only(fake: Fake, client: Client) -> None:
+def test_items_have_their_kind_also_as_metadata_only(fake: Fake, client: Client) -> None:
     partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}}
     fake.answers = [
         Answer(body={"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "1"}, "items": [partial]})
     ]
     item = client.list(NODES, metadata_only=True).items[0]
     assert (item["apiVersion"], item["kind"]) == ("v1", "Node")
-    assert fake.seen[0].headers["Accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    assert fake.received[0].headers["Accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 def test_an_expired_token_restarts_and_repeats_no_item(fake: Fake, client: Client) -> None:
@@ -64,13 +64,13 @@ def test_an_expired_token_restarts_and_repeats_no_item(fake: Fake, client: Clien
     ]
     pages = list(client.pages(NODES))
     assert [name for entry in pages for name in names(entry.items)] == ["a", "b", "b2", "c"]
-    # A watch from the first list's version also tells what has changed in the items of its first page.
+    # A watch from the version of the first list also has the changes to items of its first page.
     assert {entry.resource_version for entry in pages} == {"10"}
 
 
-def test_a_whole_list_is_of_one_state(fake: Fake, client: Client) -> None:
+def test_a_list_is_consistent(fake: Fake, client: Client) -> None:
     fake.answers = [
-        page("a", "gone", token="t1", version="10"),
+        page("a", "deleted", token="t1", version="10"),
         EXPIRED,
         page("a", token="t2", version="20"),
         page("c", version="20"),
@@ -79,14 +79,14 @@ def test_a_whole_list_is_of_one_state(fake: Fake, client: Client) -> None:
     assert (names(found.items), found.resource_version) == (["a", "c"], "20")
 
 
-def test_a_list_that_always_expires_is_given_up(fake: Fake, client: Client) -> None:
-    fake.answers = lambda seen: EXPIRED if "continue" in seen.query else page("a", token="t")
+def test_a_list_that_always_expires_fails(fake: Fake, client: Client) -> None:
+    fake.answers = lambda request: EXPIRED if "continue" in request.query else page("a", token="t")
     with pytest.raises(e.Gone):
         client.list(NODES)
-    assert len(fake.seen) == 6
+    assert len(fake.received) == 6
 
 
-def test_a_page_that_is_cut_off_is_asked_for_again(fake: Fake, client: Client) -> None:
+def test_an_incomplete_page_is_requested_again(fake: Fake, client: Client) -> None:
     fake.answers = [page("a", token="t1"), Answer(body=page("b" * 300).body, cut=80), status(503), page("b")]
     assert names(client.list(NODES).items) == ["a", "b"]
-    assert [seen.query.get("continue") for seen in fake.seen] == [None, "t1", "t1", "t1"]
+    assert [request.query.get("continue") for request in fake.received] == [None, "t1", "t1", "t1"]

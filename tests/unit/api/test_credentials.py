@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Options, environment and kubeconfigs, and what wins."""
+"""Options, environment variables and kubeconfigs, and their precedence."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def config(**more: object) -> dict:
 
 @pytest.fixture
 def home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """A home folder with nothing in it, and no variables of the machine."""
+    """An empty home folder, without environment variables of the machine."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in list(os.environ):
         if name.startswith(("K8S_AUTH_", "KUBE")):
@@ -79,7 +79,7 @@ def write(path: pathlib.Path, content: object) -> str:
     return str(path)
 
 
-def test_awx_bearer_token_credential(home: pathlib.Path) -> None:
+def test_a_bearer_token_credential_of_awx_is_supported(home: pathlib.Path) -> None:
     ca = write(home / "ca.crt", "AWX CA")
     environ = {
         "K8S_AUTH_HOST": "https://h:1",
@@ -92,7 +92,7 @@ def test_awx_bearer_token_credential(home: pathlib.Path) -> None:
     assert resolve({}, environ | {"K8S_AUTH_VERIFY_SSL": "False"}).verify is False
 
 
-def test_options_win_over_the_environment_and_empty_ones_are_unset(home: pathlib.Path) -> None:
+def test_options_have_precedence_over_the_environment_and_empty_ones_are_unset(home: pathlib.Path) -> None:
     environ = {"K8S_AUTH_HOST": "https://h:1", "K8S_AUTH_API_KEY": "env-key", "K8S_AUTH_VERIFY_SSL": ""}
     options = {
         "api_key": "option-key",
@@ -107,7 +107,7 @@ def test_options_win_over_the_environment_and_empty_ones_are_unset(home: pathlib
     assert (found.host, found.token, found.verify) == ("https://h:1", "option-key", True)
 
 
-def test_every_variable_of_kubernetes_core(home: pathlib.Path) -> None:
+def test_every_variable_of_kubernetes_core_is_supported(home: pathlib.Path) -> None:
     cert, key = write(home / "c.pem", "CERT"), write(home / "k.pem", "KEY")
     environ = {
         "K8S_AUTH_HOST": "h",
@@ -131,10 +131,10 @@ def test_every_variable_of_kubernetes_core(home: pathlib.Path) -> None:
     assert (found.username, found.password) == ("u", "pass")
 
 
-def test_a_kubeconfig_option_is_not_mixed_with_another_clusters_environment(home: pathlib.Path) -> None:
+def test_a_kubeconfig_option_is_not_mixed_with_the_environment_of_another_cluster(home: pathlib.Path) -> None:
     environ = {
-        "K8S_AUTH_HOST": "https://elsewhere",
-        "K8S_AUTH_API_KEY": "elsewhere-key",
+        "K8S_AUTH_HOST": "https://another",
+        "K8S_AUTH_API_KEY": "another-key",
         "K8S_AUTH_VERIFY_SSL": "no",
         "K8S_AUTH_PROXY": "http://p:1",
     }
@@ -143,14 +143,14 @@ def test_a_kubeconfig_option_is_not_mixed_with_another_clusters_environment(home
     assert found.proxy == "http://p:1"
 
 
-def test_a_host_alone_gets_nobodys_credentials(home: pathlib.Path) -> None:
+def test_a_host_alone_has_no_credentials(home: pathlib.Path) -> None:
     write(home / ".kube" / "config", config())
-    found = resolve({"host": "https://elsewhere"}, {})
-    assert (found.host, found.token, found.client_cert) == ("https://elsewhere", "", "")
+    found = resolve({"host": "https://another"}, {})
+    assert (found.host, found.token, found.client_cert) == ("https://another", "", "")
 
 
 @pytest.mark.parametrize("form", ["path", "dictionary", "yaml", "json", "variable", "KUBECONFIG", "home"])
-def test_every_way_to_give_a_kubeconfig(home: pathlib.Path, form: str) -> None:
+def test_every_form_of_a_kubeconfig_is_supported(home: pathlib.Path, form: str) -> None:
     path = write(home / (".kube/config" if form == "home" else "kc"), config())
     options: dict = {
         "path": {"kubeconfig": path},
@@ -164,7 +164,7 @@ def test_every_way_to_give_a_kubeconfig(home: pathlib.Path, form: str) -> None:
     assert "context one" in found.source
 
 
-def test_the_context_is_chosen_and_options_replace_its_user(home: pathlib.Path) -> None:
+def test_the_context_is_selected_and_options_replace_its_user(home: pathlib.Path) -> None:
     found = resolve({"kubeconfig": config(), "context": "two"}, {})
     assert (found.host, found.verify, found.server_name, found.proxy) == (
         "https://two.example.com",
@@ -198,7 +198,7 @@ def test_the_context_is_chosen_and_options_replace_its_user(home: pathlib.Path) 
     )
 
 
-def test_several_files_are_merged_and_paths_are_relative_to_theirs(home: pathlib.Path) -> None:
+def test_several_files_are_merged_and_paths_are_relative_to_their_file(home: pathlib.Path) -> None:
     write(home / "a" / "ca.crt", "CA OF A")
     write(home / "b" / "token", "token-of-b\n")
     first = {
@@ -220,7 +220,7 @@ def test_several_files_are_merged_and_paths_are_relative_to_theirs(home: pathlib
     assert found.refresh is not None and found.refresh().token == "rotated"
 
 
-def test_options_also_hold_after_a_refresh(home: pathlib.Path) -> None:
+def test_options_have_precedence_also_after_a_refresh(home: pathlib.Path) -> None:
     write(home / "token", "old-token")
     kubeconfig = config(users=[{"name": "u1", "user": {"tokenFile": str(home / "token")}}])
     found = resolve({"kubeconfig": kubeconfig, "host": "https://other", "impersonate_user": "joe"}, {})
@@ -242,13 +242,13 @@ def test_the_pods_service_account_is_the_last_resort(home: pathlib.Path, monkeyp
     assert resolve({}, environ).token == "token-one"
 
 
-def test_no_cluster_at_all_says_what_was_looked_for(home: pathlib.Path) -> None:
+def test_without_a_cluster_the_searched_sources_are_reported(home: pathlib.Path) -> None:
     with pytest.raises(HwaccelError) as caught:
         resolve({}, {})
     assert "K8S_AUTH_KUBECONFIG" in str(caught.value) and "hwaccel_connection" in caught.value.faults[0].next_step
 
 
-BROKEN = [
+INVALID = [
     ("text: [planted-secret\n  x", "not valid YAML"),
     ("- planted-secret\n- b\n", "not a mapping"),
     ("\n\n", "not a mapping"),
@@ -270,8 +270,10 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("content", "message"), BROKEN)
-def test_broken_kubeconfigs_are_named_without_their_content(home: pathlib.Path, content: object, message: str) -> None:
+@pytest.mark.parametrize(("content", "message"), INVALID)
+def test_invalid_kubeconfigs_are_reported_without_their_content(
+    home: pathlib.Path, content: object, message: str
+) -> None:
     path = write(home / "kc", content)
     with pytest.raises(HwaccelError, match=message) as caught:
         resolve({"kubeconfig": path}, {})
@@ -287,18 +289,18 @@ def test_broken_kubeconfigs_are_named_without_their_content(home: pathlib.Path, 
         {"host": "h h", "api_key": "k"},
     ],
 )
-def test_broken_options(home: pathlib.Path, options: dict) -> None:
+def test_invalid_options_are_reported_with_a_next_step(home: pathlib.Path, options: dict) -> None:
     with pytest.raises(HwaccelError) as caught:
         resolve(options, {})
     assert caught.value.faults[0].next_step
 
 
-def test_a_variable_that_is_neither_true_nor_false(home: pathlib.Path) -> None:
+def test_an_invalid_boolean_is_reported(home: pathlib.Path) -> None:
     with pytest.raises(HwaccelError, match="validate_certs is neither true nor false"):
         resolve({"host": "h", "api_key": "k"}, {"K8S_AUTH_VERIFY_SSL": "maybe"})
 
 
-def test_an_exec_plugin_gives_a_token_and_a_fresh_one(home: pathlib.Path) -> None:
+def test_an_exec_plugin_provides_a_token_and_a_new_one(home: pathlib.Path) -> None:
     script = home / "plugin"
     script.write_text(
         "#!/bin/sh\necho x >> $0.calls\nn=$(wc -l < $0.calls | tr -d ' ')\n"
@@ -319,7 +321,7 @@ def test_an_exec_plugin_that_fails_is_named(home: pathlib.Path) -> None:
     assert "kubectl --context one get nodes" in caught.value.faults[0].next_step
 
 
-def test_secrets_are_listed_and_not_shown() -> None:
+def test_secrets_are_listed_for_masking_and_not_shown() -> None:
     found = Credentials(
         "https://h",
         token="planted-token",
@@ -375,13 +377,13 @@ def test_a_missing_package_is_named_with_its_python(name: str, monkeypatch: pyte
         {"api_key": "k", "impersonate_user": "planted\u2028"},
     ],
 )
-def test_what_no_header_can_carry_is_refused_without_being_quoted(home: pathlib.Path, options: dict) -> None:
+def test_a_value_that_cannot_be_in_a_header_is_reported_without_its_content(home: pathlib.Path, options: dict) -> None:
     with pytest.raises(HwaccelError, match="cannot be sent") as caught:
         resolve({"host": "h"} | options, {})
     assert "planted" not in str(caught.value)
 
 
-#: Options, environment, whether there is a default kubeconfig, and what of the machine decides which cluster it is.
+#: Options, environment, whether there is a default kubeconfig, and the local setting that selects the cluster.
 DECIDED: dict[str, tuple[dict[str, object], dict[str, str], bool, str]] = {
     "server": ({"host": "https://h"}, {"K8S_AUTH_API_KEY": "key", "KUBECONFIG": "/other"}, True, ""),
     "own kubeconfig": ({"kubeconfig": "ONE"}, {"K8S_AUTH_HOST": "https://h"}, True, ""),
@@ -394,7 +396,7 @@ DECIDED: dict[str, tuple[dict[str, object], dict[str, str], bool, str]] = {
         "K8S_AUTH_CONTEXT of the environment",
     ),
     "server of the environment": ({}, {"K8S_AUTH_HOST": "https://h"}, True, "K8S_AUTH_HOST of the environment"),
-    "only a token of its own": (
+    "only a token": (
         {"api_key": "key"},
         {"K8S_AUTH_HOST": "https://h"},
         True,
@@ -415,13 +417,13 @@ DECIDED: dict[str, tuple[dict[str, object], dict[str, str], bool, str]] = {
     ),
     "default kubeconfig": ({}, {}, True, "the default kubeconfig"),
     "context of the default kubeconfig": ({"context": "one"}, {}, True, "the default kubeconfig"),
-    "what is empty is unset": ({"host": "", "kubeconfig": ""}, {"K8S_AUTH_HOST": ""}, True, "the default kubeconfig"),
+    "empty values are unset": ({"host": "", "kubeconfig": ""}, {"K8S_AUTH_HOST": ""}, True, "the default kubeconfig"),
     "pod": ({}, {}, False, "the pod that this runs in"),
 }
 
 
 @pytest.mark.parametrize(("options", "environ", "default", "expected"), DECIDED.values(), ids=DECIDED)
-def test_who_decides_which_cluster_it_is(
+def test_the_setting_that_selects_the_cluster_is_known(
     home: pathlib.Path, options: dict[str, object], environ: dict[str, str], default: bool, expected: str
 ) -> None:
     paths = {

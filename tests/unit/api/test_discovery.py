@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kinds, from servers new and old."""
+"""Discovery of kinds, on new and old servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import UnknownKind
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, ReceivedRequest, status
 
 
 def _kind(kind: str, plural: str, scope: str = "Namespaced") -> dict:
@@ -34,12 +34,12 @@ GROUP = {
 }
 
 
-def aggregated(seen: Seen) -> Answer:
-    items = {"/api": [CORE], "/apis": [GROUP]}[seen.path]
+def aggregated(request: ReceivedRequest) -> Answer:
+    items = {"/api": [CORE], "/apis": [GROUP]}[request.path]
     return Answer(body={"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items})
 
 
-def old_server(seen: Seen) -> Answer:
+def old_server(request: ReceivedRequest) -> Answer:
     versions = [{"groupVersion": f"example.com/{version}", "version": version} for version in ("v1beta1", "v1")]
     answers = {
         "/api": {"kind": "APIVersions", "versions": ["v1"]},
@@ -58,11 +58,11 @@ def old_server(seen: Seen) -> Answer:
         },
         "/apis/example.com/v1beta1": {"resources": [{"name": "olds", "kind": "Old", "namespaced": True}]},
     }
-    return Answer(body=answers[seen.path]) if seen.path in answers else status(404)
+    return Answer(body=answers[request.path]) if request.path in answers else status(404)
 
 
 @pytest.mark.parametrize("server", [aggregated, old_server])
-def test_kinds_of_new_and_old_servers(fake: Fake, client: Client, server: object) -> None:
+def test_kinds_of_new_and_old_servers_are_discovered(fake: Fake, client: Client, server: object) -> None:
     fake.answers = server  # type: ignore[assignment]
     node = client.resource("v1", "Node")
     assert (node.plural, node.namespaced, node.path("", "n")) == ("nodes", False, "/api/v1/nodes/n")
@@ -72,16 +72,16 @@ def test_kinds_of_new_and_old_servers(fake: Fake, client: Client, server: object
     assert client.resource_by_group("example.com", "Old").version == "v1beta1"
 
 
-def test_two_requests_are_enough(fake: Fake, client: Client) -> None:
+def test_discovery_needs_two_requests(fake: Fake, client: Client) -> None:
     fake.answers = aggregated
     for _attempt in range(3):
         client.resource("v1", "Pod")
         client.resource("example.com/v1beta1", "Old")
     assert fake.paths() == ["GET /api", "GET /apis"]
-    assert "apidiscovery.k8s.io;v=v2" in fake.seen[0].headers["Accept"]
+    assert "apidiscovery.k8s.io;v=v2" in fake.received[0].headers["Accept"]
 
 
-def test_the_core_group_alone_needs_one(fake: Fake, client: Client) -> None:
+def test_discovery_of_the_core_group_needs_one_request(fake: Fake, client: Client) -> None:
     fake.answers = aggregated
     client.resource("v1", "Pod")
     assert fake.paths() == ["GET /api"]
@@ -97,7 +97,9 @@ def test_the_core_group_alone_needs_one(fake: Fake, client: Client) -> None:
         ("v2", "Pod", "it has the core group in v1 only"),
     ],
 )
-def test_unknown_kinds_say_what_there_is(fake: Fake, client: Client, api_version: str, kind: str, why: str) -> None:
+def test_an_unknown_kind_is_reported_with_the_known_versions(
+    fake: Fake, client: Client, api_version: str, kind: str, why: str
+) -> None:
     fake.answers = aggregated
     with pytest.raises(UnknownKind) as caught:
         client.resource(api_version, kind)
@@ -105,7 +107,7 @@ def test_unknown_kinds_say_what_there_is(fake: Fake, client: Client, api_version
     assert "install the CRD" in caught.value.faults[0].next_step
 
 
-def test_a_new_kind_is_found_once_the_old_answer_is_forgotten(fake: Fake, client: Client) -> None:
+def test_a_new_kind_is_found_after_the_cache_is_cleared(fake: Fake, client: Client) -> None:
     fake.answers = aggregated
     client.resource("example.com/v1", "Thing")
     more = {

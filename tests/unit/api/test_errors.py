@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the server's refusals become: what, where, why and what next."""
+"""Errors for the server's rejections: problem, location, reason and next step."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("answer", "kind", "why", "step"), CASES)
-def test_refusals(fake: Fake, client: Client, answer: Answer, kind: type[e.ApiError], why: str, step: str) -> None:
+def test_a_rejection_has_a_reason_and_a_next_step(
+    fake: Fake, client: Client, answer: Answer, kind: type[e.ApiError], why: str, step: str
+) -> None:
     fake.answers = [answer]
     with pytest.raises(e.ApiError) as caught:
         client.apply(OBJECT, SETS, field_manager="m")
@@ -132,18 +134,18 @@ def test_refusals(fake: Fake, client: Client, answer: Answer, kind: type[e.ApiEr
 def test_values_of_a_secret_are_not_shown(fake: Fake, client: Client, shown: str) -> None:
     faults = "\n".join(f"  .data.{key}: expected string, got {shown}" for key in ("pan", "pin"))
     message = f"failed to create typed patch object (n/s; /v1, Kind=%s): errors:\n{faults}"
-    told = []
+    messages = []
     for kind in ("Secret", "ConfigMap"):
         fake.answers = [status(500, message % kind)]
         with pytest.raises(e.Invalid) as caught:
             client.apply(OBJECT, SETS, field_manager="m")
-        told.append(str(caught.value))
-    assert ".data.pan: expected string, got (redacted)" in told[0]
-    assert "48151623" not in told[0]
-    assert "48151623" in told[1]
+        messages.append(str(caught.value))
+    assert ".data.pan: expected string, got (redacted)" in messages[0]
+    assert "48151623" not in messages[0]
+    assert "48151623" in messages[1]
 
 
-def test_the_servers_status_is_kept(fake: Fake, client: Client) -> None:
+def test_the_status_of_the_server_is_kept(fake: Fake, client: Client) -> None:
     causes = [{"reason": "FieldManagerConflict", "message": 'conflict with "other"', "field": ".spec.x"}]
     fake.answers = [status(409, "Apply failed with 1 conflict", "Conflict", causes=causes)]
     with pytest.raises(e.Conflict) as caught:
@@ -151,7 +153,7 @@ def test_the_servers_status_is_kept(fake: Fake, client: Client) -> None:
     assert caught.value.body["details"]["causes"] == causes
 
 
-def test_long_explanations_are_cut(fake: Fake, client: Client) -> None:
+def test_long_reasons_are_truncated(fake: Fake, client: Client) -> None:
     fake.answers = [
         status(
             422,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proxies, with real handshakes on loopback."""
+"""Proxies, with real handshakes on the loopback interface."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Fake, Tunnel
 
 @pytest.fixture
 def tunnel() -> c.Iterator[Tunnel]:
-    made = Tunnel()
-    yield made
-    made.close()
+    server = Tunnel()
+    yield server
+    server.close()
 
 
-def test_a_proxy_is_a_tunnel_and_its_password_is_not_told(secure: Fake, pki: Pki, tunnel: Tunnel) -> None:
+def test_a_proxy_is_used_as_a_tunnel_and_its_password_is_masked(secure: Fake, pki: Pki, tunnel: Tunnel) -> None:
     hidden: list[str] = []
     options = {
         "host": secure.host,
@@ -41,7 +41,7 @@ def test_a_proxy_is_a_tunnel_and_its_password_is_not_told(secure: Fake, pki: Pki
     assert {"a-token", "planted", "user:planted"} == set(hidden)
 
 
-def test_a_proxy_that_refuses_is_named(secure: Fake, pki: Pki) -> None:
+def test_a_proxy_that_refuses_the_connection_is_named(secure: Fake, pki: Pki) -> None:
     refusing = Tunnel(refuse=True)
     try:
         found = Credentials(secure.host, ca=pki.ca.read_text(), proxy=f"http://user:planted@127.0.0.1:{refusing.port}")
@@ -54,7 +54,7 @@ def test_a_proxy_that_refuses_is_named(secure: Fake, pki: Pki) -> None:
     assert "planted" not in str(caught.value)
 
 
-def test_no_proxy_goes_around_it(secure: Fake, pki: Pki) -> None:
+def test_no_proxy_bypasses_the_proxy(secure: Fake, pki: Pki) -> None:
     options = {
         "host": secure.host,
         "api_key": "a-token",
@@ -81,5 +81,5 @@ def test_no_proxy_goes_around_it(secure: Fake, pki: Pki) -> None:
         ("anything", " , ", False),
     ],
 )
-def test_who_needs_no_proxy(host: str, no_proxy: str, expected: bool) -> None:
+def test_hosts_that_bypass_the_proxy(host: str, no_proxy: str, expected: bool) -> None:
     assert proxy.bypassed(host, no_proxy) is expected

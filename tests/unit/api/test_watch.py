@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Watches that survive what networks and servers do."""
+"""Watches that continue after faults of networks and servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def event(kind: str, name: str, version: str) -> dict:
     return {"type": kind, "object": {"kind": "Node", "metadata": {"name": name, "resourceVersion": version}}}
 
 
-def test_a_watch_goes_on_from_the_last_bookmark_and_over_broken_connections(fake: Fake, client: Client) -> None:
+def test_a_watch_continues_from_the_last_bookmark_after_connection_failures(fake: Fake, client: Client) -> None:
     fake.answers = [
         Answer(stream=[event("ADDED", "a", "11"), event("BOOKMARK", "", "15"), None]),
         Answer(0),
@@ -31,18 +31,18 @@ def test_a_watch_goes_on_from_the_last_bookmark_and_over_broken_connections(fake
         status(503),
         Answer(stream=[event("DELETED", "a", "17"), 5]),
     ]
-    seen = []
+    events = []
     for found in client.watch(NODES, resource_version="10", deadline=time.monotonic() + 60):
-        seen.append((found.type, found.object["metadata"]["resourceVersion"]))
+        events.append((found.type, found.object["metadata"]["resourceVersion"]))
         if found.type == "DELETED":
             break
-    assert seen == [("ADDED", "11"), ("BOOKMARK", "15"), ("MODIFIED", "16"), ("DELETED", "17")]
-    assert [request.query["resourceVersion"] for request in fake.seen] == ["10", "15", "15", "16", "16"]
-    assert fake.seen[0].query["allowWatchBookmarks"] == "true"
-    assert int(fake.seen[0].query["timeoutSeconds"]) <= 60
+    assert events == [("ADDED", "11"), ("BOOKMARK", "15"), ("MODIFIED", "16"), ("DELETED", "17")]
+    assert [request.query["resourceVersion"] for request in fake.received] == ["10", "15", "15", "16", "16"]
+    assert fake.received[0].query["allowWatchBookmarks"] == "true"
+    assert int(fake.received[0].query["timeoutSeconds"]) <= 60
 
 
-def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
+def test_a_line_in_several_chunks_is_one_event(fake: Fake, client: Client) -> None:
     fake.answers = [
         Answer(
             stream=[
@@ -70,13 +70,13 @@ def test_a_line_in_pieces_is_one_event(fake: Fake, client: Client) -> None:
         ),
     ],
 )
-def test_a_version_that_is_too_old_is_the_callers_to_list_again(fake: Fake, client: Client, answer: Answer) -> None:
+def test_a_version_that_is_too_old_is_reported_to_the_caller(fake: Fake, client: Client, answer: Answer) -> None:
     fake.answers = [answer]
     with pytest.raises(e.Gone, match="too old"):
         list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
 
 
-def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -> None:
+def test_a_forbidden_watch_fails_without_a_retry(fake: Fake, client: Client) -> None:
     fake.answers = [
         status(
             403,
@@ -86,10 +86,10 @@ def test_a_watch_that_is_forbidden_says_so_at_once(fake: Fake, client: Client) -
     ]
     with pytest.raises(e.Forbidden, match=r"allow u to watch nodes \(cluster-wide\)"):
         list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 60))
-    assert len(fake.seen) == 1
+    assert len(fake.received) == 1
 
 
-def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Client) -> None:
+def test_a_watch_continues_after_a_temporary_error_in_the_stream(fake: Fake, client: Client) -> None:
     fake.answers = [
         Answer(
             stream=[
@@ -105,7 +105,7 @@ def test_an_error_in_the_stream_that_may_pass_is_survived(fake: Fake, client: Cl
         if len(found) == 2:
             break
     assert found == ["a", "b"]
-    assert fake.seen[1].query["resourceVersion"] == "2"
+    assert fake.received[1].query["resourceVersion"] == "2"
 
 
 def test_a_silent_connection_is_replaced(fake: Fake) -> None:
@@ -123,26 +123,26 @@ def test_a_silent_connection_is_replaced(fake: Fake) -> None:
     assert found == ["a", "b"]
 
 
-def test_a_silent_server_holds_nobody_past_the_deadline(fake: Fake, client: Client) -> None:
+def test_a_silent_server_does_not_delay_a_watch_past_its_deadline(fake: Fake, client: Client) -> None:
     fake.answers = [Answer(stream=[], held=True)]
     started = time.monotonic()
     assert list(client.watch(NODES, resource_version="1", deadline=started + 0.4)) == []
-    assert time.monotonic() - started < watch.SILENCE, "for so long a server may be silent where there is no deadline"
+    assert time.monotonic() - started < watch.SILENCE, "without a deadline, a server may be silent for so long"
 
 
-def test_a_server_that_ends_every_watch_is_not_hammered(fake: Fake, client: Client) -> None:
+def test_a_server_that_ends_every_watch_is_not_flooded_with_requests(fake: Fake, client: Client) -> None:
     fake.answers = [Answer(stream=[])]
     assert list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 1)) == []
-    assert len(fake.seen) < 8
+    assert len(fake.received) < 8
 
 
 def test_no_watch_begins_after_the_deadline(fake: Fake, client: Client) -> None:
     assert list(client.watch(NODES, resource_version="1", deadline=time.monotonic() - 1)) == []
-    assert fake.seen == []
+    assert fake.received == []
 
 
-def test_a_watch_that_never_began_says_so(fake: Fake, client: Client) -> None:
-    """A caller that hears nothing would take it that nothing has happened."""
+def test_a_watch_that_never_started_fails(fake: Fake, client: Client) -> None:
+    """Otherwise the caller would assume that nothing has happened."""
     fake.answers = [Answer(0)]
     with pytest.raises(e.Unreachable):
         list(client.watch(NODES, resource_version="1", deadline=time.monotonic() + 0.2))

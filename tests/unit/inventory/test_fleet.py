@@ -32,7 +32,7 @@ TRAINING = {"name": "training", "selector": "pool=training", "gpu": {"count": 8}
 
 
 @pytest.fixture
-def elsewhere() -> c.Iterator[Fake]:
+def other_server() -> c.Iterator[Fake]:
     fake = Fake()
     fake.answers = nodes(s.node("elsewhere"))
     yield fake
@@ -142,7 +142,7 @@ def test_groups_variables_and_constructed_options(runs: Runs) -> None:
     assert {"pool_not_yet", "quarantined"} <= set(found["all"])
     assert found["vars"]["training-0"]["hwaccel_node"]["labels"] == {"topology.kubernetes.io/zone": "a"}
     assert [int(found["vars"][name]["gpus"]) for name in ("training-0", "cpu-0")] == [8, 0]
-    assert runs.server.seen[0].headers["Authorization"] == f"Bearer {TOKEN}"
+    assert runs.server.received[0].headers["Authorization"] == f"Bearer {TOKEN}"
 
 
 def test_values_of_a_node_are_not_templated(runs: Runs) -> None:
@@ -169,23 +169,26 @@ def test_connections_from_the_environment_templates_and_aliases(runs: Runs) -> N
     found = runs.list(environ={"FLEET_TOKEN": "another"})
     assert found["cluster_frank_furt"] == ["xx-cpu-0", "xx-training-0", "xx-training-1"]
     assert found["vars"]["xx-cpu-0"]["hwaccel_cluster"] == "frank-furt"
-    assert [request.headers["Authorization"] for request in runs.server.seen] == [f"Bearer {TOKEN}", "Bearer another"]
+    assert [request.headers["Authorization"] for request in runs.server.received] == [
+        f"Bearer {TOKEN}",
+        "Bearer another",
+    ]
 
 
-def test_the_cache_holds_until_the_request_or_the_server_changes(runs: Runs, elsewhere: Fake) -> None:
+def test_the_cache_holds_until_the_request_or_the_server_changes(runs: Runs, other_server: Fake) -> None:
     cache = {"cache": True, "cache_plugin": "ansible.builtin.jsonfile", "cache_connection": str(runs.folder / "cache")}
     runs.configure(**cache)
     first = runs.list()
     runs.server.answers = nodes(s.node("new"))
     assert runs.list() == first
-    assert len(runs.server.seen) == 1
+    assert len(runs.server.received) == 1
     runs.configure(**cache, label_selector="a=b")
     assert list(runs.list()["vars"]) == ["new"]
     runs.configure(**cache)
     runs.play([{"hosts": "new", "gather_facts": False}], "--flush-cache")
     assert list(runs.list()["vars"]) == ["new"]
-    assert [request.query.get("labelSelector") for request in runs.server.seen] == [None, "a=b", None]
-    runs.configure(**cache, host=elsewhere.host)
+    assert [request.query.get("labelSelector") for request in runs.server.received] == [None, "a=b", None]
+    runs.configure(**cache, host=other_server.host)
     assert list(runs.list()["vars"]) == ["elsewhere"]
     assert TOKEN not in "".join(path.read_text(encoding="utf-8") for path in (runs.folder / "cache").iterdir())
 
@@ -203,4 +206,4 @@ def test_a_file_with_another_name_is_not_accepted(runs: Runs) -> None:
     runs.name = "production.yml"
     runs.configure()
     assert "could not be verified by inventory plugin 'hwaccel.gpu.fleet'" in runs.fails()
-    assert not runs.server.seen
+    assert not runs.server.received

@@ -18,7 +18,7 @@ UID = "2a62dddd-a928-4c56-bbe1-dfc0e441394a"
 ROLES = ("monitoring", "gpu_validation", "device_plugin", "driver", "feature_discovery")
 
 
-def answer(request: fake.Seen) -> fake.Answer:
+def answer(request: fake.ReceivedRequest) -> fake.Answer:
     if request.path == "/version":
         return fake.Answer(body={"gitVersion": "v1.36.4"})
     if request.path == "/api/v1/namespaces/kube-system":
@@ -64,7 +64,7 @@ def test_teardown_without_confirmation_fails_and_names_the_command_that_confirms
     )
     assert f"run ansible-playbook -i {tmp_path}/inventory.yml hwaccel.gpu.teardown -e hwaccel_confirm={UID}" in output
     assert "secret-token" not in output
-    assert {request.method for request in server.seen} == {"GET"}
+    assert {request.method for request in server.received} == {"GET"}
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check",)])
@@ -77,7 +77,7 @@ def test_teardown_with_a_wrong_confirmation_fails(
         f"hwaccel_confirm names another cluster, so nothing was deleted (prod): it is 2a62dddd, and this is the cluster with uid {UID}"
         in output
     )
-    assert {request.method for request in server.seen} == {"GET"}
+    assert {request.method for request in server.received} == {"GET"}
 
 
 def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Path, server: fake.Fake) -> None:
@@ -94,7 +94,7 @@ def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Pa
     _code, output = teardown(tmp_path, server, name=str(tmp_path / "play.yml"))
     assert output.count(f"run again with -e hwaccel_confirm={UID}") >= len(ROLES)
     assert [role for role in ROLES if f"{role} refused" not in output] == []
-    assert {request.method for request in server.seen} == {"GET"}
+    assert {request.method for request in server.received} == {"GET"}
 
 
 def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:

@@ -15,7 +15,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge
-from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, Seen, status
+from ansible_collections.hwaccel.gpu.tests.unit.api.fake import Answer, Fake, ReceivedRequest, status
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import BAD, FORBIDDEN
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.good_inputs import GOOD
@@ -28,7 +28,7 @@ NODES = [samples.node("gpu-1", labels={"pool": "training"}), samples.node("gpu-2
 PLAYBOOK = ("preflight",) if WHOLE else ("site", "--check")
 
 
-def answer(request: Seen) -> Answer:
+def answer(request: ReceivedRequest) -> Answer:
     """One cluster for each first part of the path, with two nodes and nothing else."""
     _root, name, path = request.path.split("/", 2)
     if request.method != "GET":
@@ -108,7 +108,7 @@ def test_a_preflight_reports_all_problems_at_once(tmp_path: pathlib.Path, api: F
     for texts in found.values():
         assert not re.search(FORBIDDEN, "\n".join(texts)), texts
     assert "planted" not in output
-    assert {request.method for request in api.seen} <= {"GET"}
+    assert {request.method for request in api.received} <= {"GET"}
 
 
 def test_a_preflight_accepts_valid_answers(tmp_path: pathlib.Path, api: Fake) -> None:

@@ -28,7 +28,7 @@ POOLS = [
     },
 ]
 _NFD = "feature.node.kubernetes.io/"
-#: As kubelet, NFD and our NodeFeatureRule label an Orin; it has no GPU on a PCI bus. The toolkit comes with JetPack (docs/container-runtime.md).
+#: The labels of an Orin from kubelet, NFD and our NodeFeatureRule. It has no GPU on a PCI bus. The toolkit comes with JetPack (docs/container-runtime.md).
 BOARD = {
     "kubernetes.io/arch": "arm64",
     "kubernetes.io/os": "linux",

@@ -154,7 +154,7 @@ def at(first: int, last: int, inside: bool = True, path: str = "one.py") -> Muta
         "a fixture of many tests",
         "at import, in a function",
         "at import",
-        "nobody",
+        "no test",
         "another source",
     ],
 )
@@ -247,7 +247,7 @@ def worker(tmp_path: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
         process.terminate()
 
 
-def ask(worker: subprocess.Popen[str], limit: float = 300.0, **limits: float) -> dict:
+def request(worker: subprocess.Popen[str], limit: float = 300.0, **limits: float) -> dict:
     assert worker.stdin and worker.stdout
     print(
         json.dumps(
@@ -262,19 +262,19 @@ def ask(worker: subprocess.Popen[str], limit: float = 300.0, **limits: float) ->
 def test_a_worker_runs_the_chosen_tests_on_the_current_source(
     worker: subprocess.Popen[str], tmp_path: pathlib.Path
 ) -> None:
-    assert ask(worker, knows=300.0, says_nothing=300.0) == {"failed": ""}
+    assert request(worker, knows=300.0, says_nothing=300.0) == {"failed": ""}
     (tmp_path / "one.py").write_text(SOURCE.replace("a + 1", "(a - -2)"))
-    assert ask(worker, says_nothing=300.0) == {"failed": ""}
-    assert ask(worker, knows=300.0, says_nothing=300.0) == {"failed": "test_one.py::test_knows"}
+    assert request(worker, says_nothing=300.0) == {"failed": ""}
+    assert request(worker, knows=300.0, says_nothing=300.0) == {"failed": "test_one.py::test_knows"}
     (tmp_path / "one.py").write_text("raise ValueError")
-    assert ask(worker, says_nothing=300.0) == {"failed": "test_one.py (import)"}
+    assert request(worker, says_nothing=300.0) == {"failed": "test_one.py (import)"}
 
 
 def test_a_worker_stops_a_test_after_its_time_limit(worker: subprocess.Popen[str]) -> None:
-    assert ask(worker, sleeps=0.1)["timeout"]
-    assert ask(worker, limit=0.1, sleeps=300.0)["timeout"]
+    assert request(worker, sleeps=0.1)["timeout"]
+    assert request(worker, limit=0.1, sleeps=300.0)["timeout"]
 
 
 def test_a_worker_leaves_no_process_behind(worker: subprocess.Popen[str]) -> None:
-    assert ask(worker, leaves_a_process_behind=300.0) == {"failed": ""}
+    assert request(worker, leaves_a_process_behind=300.0) == {"failed": ""}
     assert not pathlib.Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text()

@@ -42,7 +42,7 @@ def without_next_step(source: str) -> list[int]:
         ("Fault('what', next_step='')", [1]),
         ("Fault('what', next_step='do')", []),
         ("Fault('what', '', '', step)", []),
-        ("Fault(*told)", []),
+        ("Fault(*arguments)", []),
         ("other('what')", []),
     ],
 )

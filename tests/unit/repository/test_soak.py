@@ -68,7 +68,7 @@ def test_every_file_has_jobs_and_every_job_has_files(load, changed: ModuleType) 
         ("tests/live/test_drain.py", {"live parts", "real machines", "node runtimes"}, {"real node", "power"}),
         ("tests/node/test_gates.py", {"real node", "node stack"}, {"real machines"}),
         ("docs/gates.md", {"unit core-2.16"}, {"live parts", "ruff", "node stack"}),
-        ("what/nobody.knows", {"live parts", "power", "ruff", "bench"}, set()),
+        ("unknown/file.type", {"live parts", "power", "ruff", "bench"}, set()),
     ],
 )
 def test_a_change_starts_the_jobs_that_depend_on_it(

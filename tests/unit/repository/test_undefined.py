@@ -95,7 +95,7 @@ def inventory(counter: Counter, hosts: dict[str, list[str]], group: str) -> dict
     others = (
         {}
         if group == "gpu_clusters"
-        else {"gpu_clusters": {"hosts": {"sound": reached | {"ansible_connection": "local"}}}}
+        else {"gpu_clusters": {"hosts": {"valid": reached | {"ansible_connection": "local"}}}}
     )
     return {
         group: {"hosts": {host: reached | dict.fromkeys(names, TEMPLATE) for host, names in hosts.items()}},
