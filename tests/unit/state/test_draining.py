@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods have to leave a node."""
+"""Pods that must be evicted from a node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pod(
     **metadata: t.Any,
 ) -> dict[str, t.Any]:
     owners = {"ownerReferences": [dict(owner)]} if owner else {}
-    made = {
+    metadata_of_pod = {
         "name": name,
         "namespace": "team-a",
         "uid": f"uid-{name}",
@@ -36,7 +36,11 @@ def pod(
         **owners,
         **metadata,
     }
-    return {"metadata": made, "spec": {"volumes": volumes, "tolerations": tolerations}, "status": {"phase": phase}}
+    return {
+        "metadata": metadata_of_pod,
+        "spec": {"volumes": volumes, "tolerations": tolerations},
+        "status": {"phase": phase},
+    }
 
 
 def sort(*pods: dict[str, t.Any], node: dict[str, t.Any] | None = None, **options: bool) -> draining.Pods:
@@ -70,14 +74,14 @@ def leaving(found: draining.Pods) -> list[str]:
         (pod(owner=None, phase="Failed", volumes=[{"name": "tmp", "emptyDir": {}}]), False, ""),
     ],
 )
-def test_who_has_to_leave_and_what_stands_against_it(one: dict[str, t.Any], leaves: bool, why: str) -> None:
+def test_pods_to_evict_and_problems_that_prevent_it(one: dict[str, t.Any], leaves: bool, why: str) -> None:
     found = sort(one)
     assert bool(found.leaving) == leaves
-    told = [str(fault) for fault in found.faults]
-    assert (why in told[0] and "team-a/p" in told[0] and "n1" in told[0]) if why else told == []
+    messages = [str(fault) for fault in found.faults]
+    assert (why in messages[0] and "team-a/p" in messages[0] and "n1" in messages[0]) if why else messages == []
 
 
-def test_all_faults_are_told_at_once_by_what_can_be_set() -> None:
+def test_all_problems_are_reported_at_once_with_the_option_to_set() -> None:
     alone, both = pod("alone", None), pod("both", None, volumes=[{"name": "tmp", "emptyDir": {}}])
     found = sort(alone, both)
     assert [fault.next_step.rpartition("set ")[2].split(",")[0] for fault in found.faults] == [
@@ -90,12 +94,12 @@ def test_all_faults_are_told_at_once_by_what_can_be_set() -> None:
     assert (agreed.faults, leaving(agreed)) == ((), ["alone", "both"])
 
 
-def test_what_stays_is_told_and_what_has_ended_is_not() -> None:
+def test_remaining_pods_are_reported_and_completed_ones_are_not() -> None:
     found = sort(pod("agent", DAEMONS), pod("done", phase="Succeeded"))
     assert found.staying == {"team-a/agent": "it belongs to DaemonSet agents"}
 
 
-def test_a_pod_that_ends_already_is_waited_for_whatever_it_is() -> None:
+def test_a_terminating_pod_is_waited_for_without_problems() -> None:
     found = sort(pod(owner=None, volumes=[{"name": "tmp", "emptyDir": {}}], deletionTimestamp="2026-11-20T10:00:00Z"))
     assert ([one.where for one in found.ending], found.leaving, found.faults) == (["team-a/p"], (), ())
 
@@ -110,14 +114,14 @@ def test_a_pod_that_ends_already_is_waited_for_whatever_it_is() -> None:
             [CORDONED],
             False,
         ),
-        # It was there before, or was bound before the scheduler had seen the cordon.
+        # The pod existed before, or was bound before the scheduler observed the cordon.
         ("2026-11-20T10:00:00Z", [{"operator": "Exists"}], [CORDONED], True),
         ("2026-11-20T10:00:01Z", [{"key": "nvidia.com/gpu", "operator": "Exists"}], [CORDONED], True),
         ("2026-11-20T10:00:01Z", [{"operator": "Exists"}], [], True),
         ("2026-11-20T10:00:01Z", [{"operator": "Exists"}], [{**CORDONED, "timeAdded": None}], True),
     ],
 )
-def test_a_pod_that_comes_back_in_spite_of_the_cordon_stays(
+def test_a_pod_that_tolerates_the_cordon_and_would_return_is_not_evicted(
     created: str, tolerations: t.Any, taints: t.Any, leaves: bool
 ) -> None:
     found = sort(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Readiness of every kind: what is ready, what is waited for, what will never become ready."""
+"""Readiness of every kind: objects that are ready, pending, or failed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROLLED = {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvail
             {"replicas": 2},
             {"readyReplicas": 2, "updatedReplicas": 2, "currentRevision": "b", "updateRevision": "b"},
         ),
-        # The controller takes the new revision for the current one in a later write.
+        # The controller sets the new revision as the current one in a later write.
         (
             "apps",
             "StatefulSet",
@@ -292,7 +292,7 @@ junk = st.recursive(
         junk,
     ),
 )
-# How long examples take to make is the machine's matter.
+# The time to generate examples depends on the machine.
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_odd_status_never_raises(kind: str, status: t.Any) -> None:
     assert isinstance(judge("apps", kind, {}, status), Verdict)

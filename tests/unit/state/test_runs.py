@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a Job has come, from it and its pods as the API returns them."""
+"""Progress of a Job, from the Job and its pods as the API returns them."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def test_a_job_without_pods() -> None:
         ({}, "BackoffLimitExceeded: Job has reached it"),
     ],
 )
-def test_why_a_job_failed_is_what_its_pod_says_first(status: Obj, reason: str) -> None:
+def test_the_reason_of_a_failed_job_comes_from_its_pod_if_possible(status: Obj, reason: str) -> None:
     assert runs.progress(FAILED, [pod(**status)]).reason == reason
 
 
-def test_a_job_that_its_policy_for_pods_has_failed_says_why_itself() -> None:
+def test_a_job_failed_by_its_pod_failure_policy_has_its_own_reason() -> None:
     why = {
         "reason": "PodFailurePolicy",
         "message": "Pod ns/p has condition DisruptionTarget matching FailJob rule at index 0",
@@ -67,17 +67,17 @@ def test_a_job_that_its_policy_for_pods_has_failed_says_why_itself() -> None:
         assert runs.progress(job, pods).reason == f"PodFailurePolicy: {why['message']}"
 
 
-def test_of_several_pods_the_newest_tells_and_of_its_containers_the_one_that_is_asked_for() -> None:
+def test_progress_is_that_of_the_newest_pod_and_the_requested_container() -> None:
     old, new = (
         pod("old", containerStatuses=[ended(1)]),
         pod("new", "2026-01-02T00:00:00Z", containerStatuses=[ended(0), ended(4, "side")]),
     )
-    seen = runs.progress(COMPLETE, [new, old], "side")
-    assert (seen.pod, seen.container, seen.exit_code) == ("new", "side", 4)
+    found = runs.progress(COMPLETE, [new, old], "side")
+    assert (found.pod, found.container, found.exit_code) == ("new", "side", 4)
     assert runs.progress(COMPLETE, [new, old]).exit_code == 0
 
 
-def test_the_job_of_a_pod() -> None:
+def test_the_owning_job_of_a_pod_is_found() -> None:
     assert (
         runs.owner({"metadata": {"ownerReferences": [{"kind": "Node", "name": "x"}, {"kind": "Job", "name": "j"}]}})
         == "j"

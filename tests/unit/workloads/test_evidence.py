@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which of an object's warnings is shown as its cause."""
+"""The warning event of an object that is shown as the cause."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ OLDER = {"reason": "FailedMount", "message": "not found", "lastTimestamp": "2026
 
 @pytest.mark.parametrize("reason", ["MissingClusterDNS", "DNSConfigForming"])
 @pytest.mark.parametrize("second", ["26", "27"])
-def test_what_kubelet_says_of_dns_hides_no_cause(reason: str, second: str) -> None:
-    """As a real kubelet says it beside each try, within the same second or later."""
+def test_dns_warnings_of_the_kubelet_do_not_hide_the_cause(reason: str, second: str) -> None:
+    """A real kubelet reports them with each attempt, in the same second or later."""
     beside = {
         "reason": reason,
         "message": "Nameserver limits were exceeded",
