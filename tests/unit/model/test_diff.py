@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences between objects as they are shown."""
+"""Shown differences between objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff
 
 
-def test_status_and_bookkeeping_are_no_change() -> None:
+def test_status_and_managed_metadata_are_no_change() -> None:
     before = {
         "kind": "X",
         "metadata": {"name": "a", "resourceVersion": "1", "generation": 1, "managedFields": []},
@@ -53,7 +53,7 @@ def test_secrets_show_which_keys_changed_and_no_value() -> None:
         ("bob@example.com", "bob@example.com"),
     ],
 )
-def test_differences_never_show_what_is_in_a_url(text: str, shown: str) -> None:
+def test_differences_never_show_credentials_in_a_url(text: str, shown: str) -> None:
     container = {"env": [{"name": "HTTPS_PROXY", "value": text}]}
     entry = diff.entry("DaemonSet d", None, {"kind": "DaemonSet", "spec": {"containers": [container]}})
     assert entry["after"]["spec"]["containers"] == [{"env": [{"name": "HTTPS_PROXY", "value": shown}]}]

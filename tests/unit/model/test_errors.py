@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fault is reported."""
+"""The text of a fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault("it failed"), "it failed"),
         (Fault("it failed", "here", "no reason", "look"), "it failed (here): no reason. Next: look"),
@@ -22,5 +22,5 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
         (Fault("it failed", "here", next_step="look"), "it failed (here). Next: look"),
     ],
 )
-def test_a_fault_is_told_in_one_line(fault: Fault, told: str) -> None:
-    assert str(fault) == told
+def test_a_fault_is_reported_in_one_line(fault: Fault, expected: str) -> None:
+    assert str(fault) == expected

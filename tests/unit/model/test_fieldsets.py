@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Field sets: what is parsed comes back, and set arithmetic agrees with the paths."""
+"""Field sets: parsing and unparsing are inverse, and set operations agree with the paths."""
 
 from __future__ import annotations
 

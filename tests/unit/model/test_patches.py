@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Patches: RFC 7396 and RFC 6902 on matching objects, and faults for all else."""
+"""Patches: RFC 7396 and RFC 6902 on matching objects, and faults for everything else."""
 
 from __future__ import annotations
 

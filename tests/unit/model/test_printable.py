@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text of others holds nothing that a terminal obeys, whatever it is and wherever it becomes a message."""
+"""Foreign text in messages contains no terminal control sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable, printable_data
 
-#: Unicode's control characters, its halves of surrogate pairs, and those that change the direction of text (PropList.txt, Bidi_Control).
+#: Characters that change the direction of text (Unicode, PropList.txt, Bidi_Control).
 DIRECTION = {*map(chr, (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))}
 
 
@@ -52,7 +52,7 @@ def obeyed(text: str) -> list[str]:
         ("\x1b", ""),
         ("\x1b[", ""),
         ("Grüße, 東京, 😀", "Grüße, 東京, 😀"),
-        # Taking one sequence out must not make another of what is left.
+        # Removing a sequence must not create another one from the rest.
         ("\x1b\x1b[31m[2J", "[2J"),
         ("\x1b[3\x1b[31m1m", "31m"),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import waves
 
 
-def test_waves_are_in_the_order_of_the_design_and_backwards() -> None:
+def test_waves_are_in_the_defined_order_and_in_reverse() -> None:
     kinds = [
         ("example.com", "Thing"),
         ("apps", "DaemonSet"),
