@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes and pods of a GPU fleet as an API server returns them, for tests.
+"""Nodes and pods of a GPU fleet for tests, like an API server returns them.
 
 Statuses are those of kubelet 1.36 (pkg/kubelet/kubelet_pods.go, status/generate.go) and of a real node with containerd.
 """
@@ -23,7 +23,7 @@ _serial = itertools.count(1)
 Obj = dict[str, t.Any]
 
 
-#: By whether the node is ready, as its kubelet and the node lifecycle controller word it.
+#: The condition Ready in the words of kubelet and node lifecycle controller, by readiness.
 _READINESS = {
     True: {"status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"},
     False: {
@@ -122,13 +122,13 @@ def waiting(
 
 
 def crash_loop(name: str, restarts: int, code: int = 1, ended: str = "", *, back_off: str = "5m0s") -> Obj:
-    """ended: when the last run did."""
+    """`ended`: time when the last run ended."""
     message = f"back-off {back_off} restarting failed container={name} pod=x_hwaccel-gpu(1)"
     return waiting("CrashLoopBackOff", message, restarts, code, ended)
 
 
 def backing_off(status: Obj, back_off: str = "5m0s") -> Obj:
-    """What the kubelet makes of a container that has ended badly when it has decided when to start it again."""
+    """The status of a failed container after the kubelet has decided when to restart it."""
     return crash_loop("x", status["restartCount"], back_off=back_off) | {"lastState": status["state"]}
 
 
@@ -145,12 +145,12 @@ def pod(
     since: str = "",
     extra: Obj | None = None,
 ) -> Obj:
-    """since: when the pod became Ready, or ceased to be."""
+    """`since`: time when the pod became Ready or not Ready."""
     number = next(_serial)
     name = f"{role}-{number:05d}"
     if ready is None:
         ready = all(status.get("ready") for status in containers.values())
-    made: Obj = {
+    result: Obj = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
@@ -178,8 +178,8 @@ def pod(
             "containerStatuses": [{"name": key, **copy.deepcopy(status)} for key, status in containers.items()],
         },
     }
-    made["status"].update(extra or {})
-    return made
+    result["status"].update(extra or {})
+    return result
 
 
 def validator(
@@ -190,7 +190,7 @@ def validator(
     main: Obj | None = None,
     **kwargs: t.Any,
 ) -> Obj:
-    """All steps done unless given; after the first that is not, the kubelet has not started the rest."""
+    """All steps have completed unless given. After the first step that has not, the kubelet has not started the rest."""
     steps: dict[str, Obj] = {}
     blocked = False
     for name, status in (("driver-validation", driver), ("toolkit-validation", toolkit), ("cuda-validation", cuda)):
@@ -244,7 +244,7 @@ def plugin(on: str, main: Obj | None = None, wait: Obj | None = None, **kwargs: 
 
 
 def discovery(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
-    made = pod(
+    result = pod(
         "gpu-feature-discovery",
         on,
         {},
@@ -252,19 +252,19 @@ def discovery(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
         "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
         **kwargs,
     )
-    made["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
-    return made
+    result["spec"]["containers"][0]["command"] = ["gpu-feature-discovery"]
+    return result
 
 
 def exporter(on: str, main: Obj | None = None, proof: Obj | None = None, **kwargs: t.Any) -> Obj:
-    """proof: of the init container that waits for the driver; while it runs, the exporter has not started."""
+    """`proof`: status of the init container that waits for the driver. While it runs, the exporter has not started."""
     status = main or (waiting() if proof is not None else running())
     image = "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
     return pod("exporter", on, {"driver-proof": proof or done()}, {"nvidia-dcgm-exporter": status}, image, **kwargs)
 
 
 def worker(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
-    made = pod(
+    result = pod(
         "nfd-worker",
         on,
         {},
@@ -272,5 +272,5 @@ def worker(on: str, main: Obj | None = None, **kwargs: t.Any) -> Obj:
         "registry.k8s.io/nfd/node-feature-discovery:v0.19.0",
         **kwargs,
     )
-    made["spec"]["containers"][0]["command"] = ["nfd-worker"]
-    return made
+    result["spec"]["containers"][0]["command"] = ["nfd-worker"]
+    return result

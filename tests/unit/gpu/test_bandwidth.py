@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What NCCL's log says of the way between two nodes, in the format of NVIDIA/nccl 5067397 (src/transport/net.cc, src/init.cc)."""
+"""The connection between two nodes from NCCL's log, in the format of NVIDIA/nccl 5067397 (src/transport/net.cc, src/init.cc)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ WHOLE = "a:1:2 [0] NCCL INFO comm 0x5581 rank 0 nRanks 8 nNodes 2 localRanks 4 l
         ("a:1:2 [0] NCCL INFO MNNVL busId 0x1 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0x0\n", []),
     ],
 )
-def test_the_networks_are_those_that_were_used(log: str, names: list[str]) -> None:
+def test_used_networks_are_read_from_the_log(log: str, names: list[str]) -> None:
     assert bandwidth.networks(log) == names
 
 
 @pytest.mark.parametrize(
-    ("names", "transport", "told"),
+    ("names", "transport", "expected"),
     [
         (["MNNVL"], "MNNVL", []),
         (["Socket"], "MNNVL", ["NCCL used NET/Socket, MNNVL is expected"]),
@@ -39,7 +39,7 @@ def test_the_networks_are_those_that_were_used(log: str, names: list[str]) -> No
         (["IBext_v11"], "IB", []),
     ],
 )
-def test_another_way_than_the_declared_one_is_told_as_nccl_calls_it(
-    names: list[str], transport: str, told: list[str]
+def test_another_network_than_declared_is_reported_with_its_nccl_name(
+    names: list[str], transport: str, expected: list[str]
 ) -> None:
-    assert bandwidth.deviations(names, 50.0, PoolInterconnect(transport, 40.0)) == told
+    assert bandwidth.deviations(names, 50.0, PoolInterconnect(transport, 40.0)) == expected

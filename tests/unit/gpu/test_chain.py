@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts of the chain, from the states that kubelets report."""
+"""Verdicts of the chain from states that kubelets report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BUSY = s.running(ready=False)
 
 DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     "all proven": ([s.driver(N), s.toolkit(N), s.validator(N)], ("passed", "cuda", "")),
-    "proven, and the runtime went with the toolkit": (
+    "proven, and the toolkit with the runtime is missing": (
         [s.driver(N), s.toolkit(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N)],
         ("failed", "toolkit", "cannot be pulled"),
     ),
@@ -44,7 +44,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
     ),
     "no validator": ([s.driver(N), s.toolkit(N)], ("waiting", "driver", "no validator pod")),
     "no validator, driver crashes": ([s.driver(N, s.crash_loop("d", 3))], ("failed", "driver", "crashed 4 times")),
-    "driver loads": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
+    "driver is loading": ([s.driver(N, LOADING), s.validator(N, BUSY)], ("waiting", "driver", "compiling or loading")),
     "driver manager": (
         [s.driver(N, s.waiting(), BUSY, phase="Pending"), s.validator(N, BUSY)],
         ("waiting", "driver", "preparing the node"),
@@ -74,7 +74,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N, s.running(ready=False, started=False, restarts=3)), s.validator(N, BUSY)],
         ("waiting", "driver", "run 4"),
     ),
-    "image not there": (
+    "image does not exist": (
         [s.driver(N, s.waiting("ImagePullBackOff", PULL), phase="Pending"), s.validator(N, BUSY)],
         ("failed", "driver", "cannot be pulled"),
     ),
@@ -106,7 +106,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N, s.crash_loop("d", 5, back_off="40s")), s.validator(N, BUSY)],
         ("failed", "driver", "crashed at least 3 times"),
     ),
-    "crashed before the kubelet has said how long it backs off": (
+    "crashed before the kubelet reports a back-off": (
         [s.driver(N, s.done(1, restarts=3)), s.validator(N, BUSY)],
         ("waiting", "driver", "crashed at least once"),
     ),
@@ -114,7 +114,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N, s.crash_loop("d", 2, back_off="20s")), s.validator(N, BUSY)],
         ("failed", "driver", "crashed 3 times"),
     ),
-    "a kubelet that backs off otherwise": (
+    "a kubelet with another back-off": (
         [s.driver(N, s.crash_loop("d", 8, back_off="1m0s")), s.validator(N, BUSY)],
         ("failed", "driver", "crashed 9 times"),
     ),
@@ -162,7 +162,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
         [s.driver(N, LOADING), s.toolkit(N), s.validator(N, main=s.running(ready=False))],
         ("waiting", "driver", "compiling or loading"),
     ),
-    "devices went away": (
+    "devices disappeared": (
         [s.driver(N), s.toolkit(N), s.validator(N, main=s.running(ready=False))],
         ("waiting", "driver", "readiness probe"),
     ),
@@ -193,7 +193,7 @@ DRIVER_CASES: dict[str, tuple[list[s.Obj], tuple[str, str, str]]] = {
 }
 
 
-def test_what_a_reboot_ended_is_not_told_as_a_crash() -> None:
+def test_a_container_that_a_reboot_ended_is_not_reported_as_a_crash() -> None:
     rebooted = s.running(
         ready=False, started=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}}
     )
@@ -204,7 +204,7 @@ def test_what_a_reboot_ended_is_not_told_as_a_crash() -> None:
 
 
 @pytest.mark.parametrize("case", DRIVER_CASES, ids=str)
-def test_driver_gate(case: str) -> None:
+def test_verdicts_of_the_driver_gate(case: str) -> None:
     pods, (state, link, text) = DRIVER_CASES[case]
     found = verdict("driver", s.node(N), *pods)
     assert (found.state, found.link) == (state, link), found
@@ -223,11 +223,11 @@ def test_driver_gate(case: str) -> None:
         ("driver@sha256:0", ""),
     ],
 )
-def test_the_kernel_of_a_precompiled_image(image: str, kernel: str) -> None:
+def test_the_kernel_of_a_precompiled_image_is_read_from_its_tag(image: str, kernel: str) -> None:
     assert image_kernel(image) == kernel
 
 
-def test_a_precompiled_driver_that_fails_on_another_kernel_says_for_which_it_is() -> None:
+def test_a_precompiled_driver_for_another_kernel_is_reported() -> None:
     pods = [s.driver(N, s.crash_loop("nvidia-driver-ctr", 3)), s.validator(N, BUSY)]
     found = verdict("driver", s.node(N, kernel="6.8.0-45-generic"), *pods)
     assert found.reason.endswith("; its image is for kernel 6.8.0-111-generic, the node runs 6.8.0-45-generic")
@@ -244,8 +244,8 @@ def test_a_precompiled_driver_that_fails_on_another_kernel_says_for_which_it_is(
     ("restarts", "state", "text"),
     [(4, "waiting", "crashed once"), (5, "waiting", "crashed twice"), (6, "failed", "crashed 3 times")],
 )
-def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text: str) -> None:
-    """Four crashes were seen while the driver was loaded anew."""
+def test_crashes_count_only_after_the_driver_is_ready(restarts: int, state: str, text: str) -> None:
+    """Four crashes occurred while the driver was loaded again."""
     expectation = dataclasses.replace(EIGHT, excused={"driver-validation": 4})
     step = s.crash_loop("d", restarts, ended=LATER)
     found = verdict(
@@ -264,7 +264,7 @@ def test_crashes_count_from_the_ready_driver_on(restarts: int, state: str, text:
     ("main", "deleting", "excused"),
     [(None, False, {}), (LOADING, False, {"driver-validation": 4}), (None, True, {"driver-validation": 4})],
 )
-def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(
+def test_a_crash_is_excused_while_the_driver_is_not_ready_or_terminating(
     main: s.Obj | None, deleting: bool, excused: dict[str, int]
 ) -> None:
     driver = s.driver(N, main, since=EARLIER)
@@ -274,25 +274,25 @@ def test_a_crash_is_excused_while_the_driver_is_not_ready_or_goes(
     assert chain.excused({one.role: one for one in map(reduce_pod, pods)}, EIGHT) == excused
 
 
-def test_a_plugin_of_others_that_waits_is_told_where_there_is_no_validator() -> None:
+def test_an_existing_plugin_that_waits_is_reported_without_a_validator() -> None:
     plugin = s.plugin(N, s.waiting(), BUSY, phase="Pending")
     found = verdict("driver", s.node(N), s.driver(N), plugin, expectation=dataclasses.replace(EIGHT, existing=True))
     assert (found.state, found.link, found.container) == ("waiting", "plugin", "wait-for-proof")
     assert "the plugin waits in wait-for-proof" in found.reason
 
 
-def test_a_suspicion_has_an_end_and_plain_work_has_not() -> None:
+def test_a_suspected_failure_has_a_grace_time_and_normal_progress_has_none() -> None:
     assert verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY)).grace == chain.GRACE
     assert verdict("driver", s.node(N), s.driver(N, LOADING), s.validator(N, BUSY)).grace == 0
 
 
-def test_host_driver_needs_no_driver_pod() -> None:
+def test_a_host_driver_needs_no_driver_pod() -> None:
     found = verdict("driver", s.node(N), s.toolkit(N), s.validator(N, BUSY), expectation=Expectation(host_driver=True))
     assert "is checking the driver" in found.reason
 
 
-def test_printed_column_after_a_reboot_is_not_read() -> None:
-    """kubectl prints Unknown; the init statuses say that the first step runs again."""
+def test_init_statuses_count_after_a_reboot() -> None:
+    """kubectl prints Unknown, but the init statuses show that the first step runs again."""
     pod = s.validator(
         N, s.running(ready=False, restarts=1, last={"terminated": {"exitCode": 255, "reason": "Unknown"}})
     )
@@ -300,7 +300,7 @@ def test_printed_column_after_a_reboot_is_not_read() -> None:
     assert (found.state, found.link) == ("waiting", "driver")
 
 
-def test_node_that_is_not_ready_never_passes() -> None:
+def test_a_node_that_is_not_ready_never_passes() -> None:
     node = s.node(N, allocatable=8, ready=False)
     for gate, pods in (("driver", [s.driver(N), s.toolkit(N), s.validator(N)]), ("devices", [s.plugin(N)])):
         found = verdict(gate, node, *pods)
@@ -311,8 +311,8 @@ def test_node_that_is_not_ready_never_passes() -> None:
 PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 CRASHED = {"terminated": {"exitCode": 1, "reason": "Error"}}
 DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
-    "all there": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
-    "nobody says which GPUs": (
+    "all devices": (s.node(N, allocatable=8), [s.plugin(N)], ("passed", "schedulable", "")),
+    "no label with the GPU product": (
         s.node(N, allocatable=8),
         [s.plugin(N), s.discovery(N)],
         ("waiting", "plugin", "has not labeled the node with its GPU product"),
@@ -332,7 +332,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         [s.plugin(N), s.discovery(N)],
         ("passed", "schedulable", ""),
     ),
-    "integrated GPUs have no names": (
+    "integrated GPUs have no product label": (
         s.node(N, allocatable=8, labels={"hwaccel.gpu/integrated": "true"}),
         [s.plugin(N), s.discovery(N)],
         ("passed", "schedulable", ""),
@@ -377,7 +377,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
             "is starting, run 6; in the previous run, container nvidia-device-plugin ended with exit code 1",
         ),
     ),
-    "a crash of long ago says nothing of a GPU that is missing": (
+    "an old crash is not the reason of a missing GPU": (
         s.node(N, allocatable=7),
         [s.plugin(N, s.running(restarts=1, last=CRASHED))],
         ("waiting", "schedulable", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
@@ -396,7 +396,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
         [],
         ("waiting", "plugin", "8 nvidia.com/gpu expected; no device plugin pod is on the node"),
     ),
-    "another's plugin, and too few": (
+    "foreign plugin, and too few GPUs": (
         s.node(N, allocatable=7),
         [],
         (
@@ -405,8 +405,8 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
             "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected; no device plugin pod of this",
         ),
     ),
-    "another's plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
-    "plugin lost, capacity still there": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),
+    "foreign plugin": (s.node(N, allocatable=8), [], ("passed", "schedulable", "")),
+    "plugin missing, capacity remains": (s.node(N, allocatable=0), [], ("waiting", "plugin", "no device plugin pod")),
     "evicted": (
         s.node(N),
         [
@@ -423,7 +423,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
 
 
 @pytest.mark.parametrize("case", DEVICE_CASES, ids=str)
-def test_devices_gate(case: str) -> None:
+def test_verdicts_of_the_devices_gate(case: str) -> None:
     node, pods, (state, link, text) = DEVICE_CASES[case]
     found = verdict("devices", node, *pods)
     assert (found.state, found.link) == (state, link), found
@@ -434,18 +434,20 @@ def test_devices_gate(case: str) -> None:
     ("gate", "component", "pods"),
     [("driver", "operator-validator", [s.driver(N), s.toolkit(N)]), ("devices", "device-plugin", [])],
 )
-def test_a_component_that_somebody_switched_off_is_not_looked_for(gate: str, component: str, pods: list[t.Any]) -> None:
+def test_a_disabled_component_is_reported_in_the_next_step(gate: str, component: str, pods: list[t.Any]) -> None:
     switch = f"nvidia.com/gpu.deploy.{component}"
-    told = {value: verdict(gate, s.node(N, labels={switch: value}), *pods).next_step for value in ("false", "true", "")}
-    assert f"label {switch}=false disables it" in told["false"]
-    assert told["true"] == told[""] == "check the DaemonSet's node selector, tolerations and events"
+    steps = {
+        value: verdict(gate, s.node(N, labels={switch: value}), *pods).next_step for value in ("false", "true", "")
+    }
+    assert f"label {switch}=false disables it" in steps["false"]
+    assert steps["true"] == steps[""] == "check the DaemonSet's node selector, tolerations and events"
 
 
-def test_shortfall_counts_soon_because_the_plugin_reports_within_seconds() -> None:
+def test_missing_gpus_have_a_short_grace_time() -> None:
     assert verdict("devices", s.node(N, allocatable=7), s.plugin(N)).grace == chain.SETTLE
 
 
-def test_devices_of_an_undeclared_node() -> None:
+def test_devices_of_a_node_without_declaration() -> None:
     assert verdict("devices", s.node(N, allocatable=4), s.plugin(N), expectation=Expectation()).state == "passed"
     assert (
         verdict("devices", s.node(N, allocatable=0), s.plugin(N), expectation=Expectation()).reason
@@ -465,7 +467,7 @@ def features_case(**kwargs: t.Any) -> chain.Verdict:
 
 
 def test_whole_gpus_beside_slices_are_no_surplus() -> None:
-    """Six GPUs whole, two partitioned: no label tells how many of a node's GPUs are whole."""
+    """Six GPUs are whole and two partitioned. No label has the number of whole GPUs of a node."""
     labels = {
         "nvidia.com/mig.strategy": "mixed",
         "nvidia.com/gpu.product": "NVIDIA-H100",
@@ -485,32 +487,32 @@ def test_whole_gpus_beside_slices_are_no_surplus() -> None:
     )
 
 
-def test_features_gate() -> None:
+def test_verdicts_of_the_features_gate() -> None:
     assert features_case().state == "passed"
     assert "not labeled" in features_case(nfd=False).reason
     assert "no NFD worker" in features_case(nfd=False, pods=[]).reason
     late = features_case(labels={s.NFD + "kernel-version.full": "6.8.0-106-generic"})
     assert (late.state, late.grace) == ("waiting", 0)
     assert "still says kernel 6.8.0-106-generic" in late.reason
-    unseen = features_case(gpus=0)
-    assert "detects none on the PCI bus" in unseen.reason
-    assert unseen.grace == chain.GRACE
+    undetected = features_case(gpus=0)
+    assert "detects none on the PCI bus" in undetected.reason
+    assert undetected.grace == chain.GRACE
     assert features_case(gpus=0, expectation=Expectation()).state == "passed"
     assert features_case(nfd=False, pods=[s.worker(N, s.crash_loop("w", 4))]).state == "failed"
 
 
-def test_kernel_that_is_no_label_value() -> None:
+def test_a_kernel_that_is_no_valid_label_value() -> None:
     node = s.node(N, kernel="6.1.0-custom+")
     del node["metadata"]["labels"][s.NFD + "kernel-version.full"]
     assert verdict("features", node, s.worker(N)).state == "passed"
 
 
 @pytest.mark.parametrize("label", ["pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present"])
-def test_all_forms_of_the_pci_label(label: str) -> None:
+def test_all_forms_of_the_pci_label_are_supported(label: str) -> None:
     assert features_case(gpus=0, labels={s.NFD + label: "true"}).state == "passed"
 
 
-def test_unscheduled_pod_belongs_to_the_node_that_it_is_made_for() -> None:
+def test_an_unscheduled_pod_belongs_to_the_node_of_its_affinity() -> None:
     pod = s.validator(N, s.waiting())
     del pod["spec"]["nodeName"]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [N]}]}
@@ -534,15 +536,15 @@ def test_unscheduled_pod_belongs_to_the_node_that_it_is_made_for() -> None:
     assert found.grace == chain.GRACE
 
 
-def test_mig_that_is_being_changed_is_waited_for() -> None:
+def test_a_changing_mig_configuration_is_waited_for() -> None:
     found = verdict(
         "devices", s.node(N, allocatable=8, labels={"nvidia.com/mig.config.state": "rebooting"}), s.plugin(N)
     )
     assert (found.state, found.grace) == ("waiting", 0)
 
 
-def test_what_the_operators_validator_does_after_the_proof_holds_no_gate_up() -> None:
-    """Its fourth step waits for the device plugin, which the gate after this one judges."""
+def test_later_steps_of_the_operators_validator_do_not_delay_a_gate() -> None:
+    """The fourth step waits for the device plugin, which the next gate checks."""
     waits = s.validator(N, main=s.waiting())
     waits["spec"]["initContainers"].append({"name": "plugin-validation", "image": "x"})
     waits["status"]["initContainerStatuses"].append({"name": "plugin-validation", **s.running(ready=False)})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""deviceQuery's words, judged. The good one is that of an Orin NX, as its owner published it."""
+"""Evaluation of deviceQuery's output. GOOD is the published output of an Orin NX."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ cudaGetDeviceCount returned 35
 -> CUDA driver version is insufficient for CUDA runtime version
 Result = FAIL
 """
-#: Sold with 16 GB.
+#: The product has 16 GB.
 POOL = Pool("edge", gpu=PoolGpu("Orin", 1, 16384))
 
 
-def test_a_device_is_read() -> None:
+def test_devices_are_read_from_the_output() -> None:
     assert device_query.devices_in(GOOD) == [Device("Orin", "11.4", 15388, True)]
     second = 'Device 1: "NVIDIA RTX A6000"\n  Total amount of global memory:                 48676 MBytes\n'
     two = GOOD.replace("\ndeviceQuery, CUDA", f"\n{second}\ndeviceQuery, CUDA")
@@ -49,12 +49,12 @@ def test_a_device_is_read() -> None:
 
 
 @pytest.mark.parametrize("pool", [POOL, Pool("edge"), Pool("edge", gpu=PoolGpu(count=1))])
-def test_what_is_expected_is_no_deviation(pool: Pool) -> None:
+def test_expected_output_has_no_deviation(pool: Pool) -> None:
     assert device_query.deviations(GOOD, pool) == []
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "message"),
     [
         (
             NO_DRIVER,
@@ -70,5 +70,5 @@ def test_what_is_expected_is_no_deviation(pool: Pool) -> None:
         ),
     ],
 )
-def test_what_is_otherwise_is_told(log: str, told: str) -> None:
-    assert told in device_query.deviations(log, POOL)
+def test_deviations_are_reported(log: str, message: str) -> None:
+    assert message in device_query.deviations(log, POOL)

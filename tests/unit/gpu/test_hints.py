@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a line of a log says about the next step."""
+"""Next steps from lines of logs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints
         ("all is well", ""),
     ],
 )
-def test_hints_from_logs(line: str, words: str) -> None:
+def test_a_log_line_has_a_next_step(line: str, words: str) -> None:
     found = hints.next_step(line)
     assert words in found
     assert bool(found) is bool(words)

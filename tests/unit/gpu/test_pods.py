@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which part of the chain a pod is: by its programs, and by who keeps it on its node."""
+"""The part of the chain that a pod is, from its programs and its owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N = "training-0"
 
 
 def owned(pod: s.Obj, kind: str, name: str = "x", *, phase: str = "") -> s.Obj:
-    """kind: of the owner, "" for a bare pod."""
+    """`kind`: kind of the owner, "" for a bare pod."""
     pod["metadata"]["ownerReferences"] = [{"kind": kind, "name": name, "controller": True}] if kind else []
     pod["status"]["phase"] = phase or pod["status"]["phase"]
     return pod
@@ -32,14 +32,16 @@ def owned(pod: s.Obj, kind: str, name: str = "x", *, phase: str = "") -> s.Obj:
         ("DaemonSet", "Succeeded"),
     ],
 )
-@pytest.mark.parametrize("made", [s.validator, s.driver, s.toolkit, s.plugin, s.discovery, s.exporter, s.worker])
-def test_what_no_daemon_set_keeps_is_no_part_of_the_chain(made: t.Callable[..., s.Obj], owner: str, phase: str) -> None:
-    """The operator's nvidia-cuda-validator pods: owned by the ClusterPolicy, and with a container of the validator's own name."""
-    assert pods.reduce_pod(owned(made(N), "DaemonSet")).role != pods.OTHER
-    assert pods.reduce_pod(owned(made(N), owner, phase=phase)).role == pods.OTHER
+@pytest.mark.parametrize("create", [s.validator, s.driver, s.toolkit, s.plugin, s.discovery, s.exporter, s.worker])
+def test_a_pod_without_a_daemon_set_is_no_part_of_the_chain(
+    create: t.Callable[..., s.Obj], owner: str, phase: str
+) -> None:
+    """For example nvidia-cuda-validator pods of the operator: the ClusterPolicy owns them, and their container has the name of the validator's."""
+    assert pods.reduce_pod(owned(create(N), "DaemonSet")).role != pods.OTHER
+    assert pods.reduce_pod(owned(create(N), owner, phase=phase)).role == pods.OTHER
 
 
-def test_the_controller_among_several_owners_counts() -> None:
+def test_the_owner_of_a_pod_is_its_controller() -> None:
     pod = s.validator(N)
     pod["metadata"]["ownerReferences"] = [
         {"kind": "ConfigMap", "name": "c"},
@@ -105,7 +107,7 @@ def test_the_controller_among_several_owners_counts() -> None:
         ),
     ],
 )
-def test_parts_by_the_programs_of_other_deployers(container: s.Obj, inits: list[str], part: str) -> None:
+def test_parts_are_identified_by_programs_of_other_deployers(container: s.Obj, inits: list[str], part: str) -> None:
     template = {
         "spec": {"initContainers": [{"name": "x", "image": image} for image in inits], "containers": [container]}
     }
@@ -115,7 +117,7 @@ def test_parts_by_the_programs_of_other_deployers(container: s.Obj, inits: list[
 @pytest.mark.parametrize(
     ("program", "part"), [("nfd-master", pods.NFD_MASTER), ("nfd-gc", pods.NFD_GC), ("nfd-worker", pods.OTHER)]
 )
-def test_of_a_deployment_s_pods_only_those_for_the_whole_cluster_are_parts(program: str, part: str) -> None:
+def test_pods_of_deployments_are_parts_only_if_they_serve_the_whole_cluster(program: str, part: str) -> None:
     metadata = {"ownerReferences": [{"kind": "ReplicaSet", "name": "one-5d4f", "controller": True}]}
     container = {"name": "main", "image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": [program]}
     assert pods.reduce_pod({"metadata": metadata, "spec": {"containers": [container]}}).role == part
@@ -129,11 +131,11 @@ def test_of_a_deployment_s_pods_only_those_for_the_whole_cluster_are_parts(progr
         {"spec": {"containers": "x"}, "status": {"conditions": [1]}},
     ],
 )
-def test_odd_pods_give_empty_facts(junk: s.Obj) -> None:
+def test_incomplete_pods_have_empty_facts(junk: s.Obj) -> None:
     facts = pods.reduce_pod(junk)
     assert (facts.name, facts.role, facts.ready) == ("", "other", False)
 
 
-def test_feature_discovery_is_not_taken_for_the_plugin() -> None:
+def test_feature_discovery_is_not_mistaken_for_the_plugin() -> None:
     pod = s.discovery(N)
     assert pods.reduce_pod(pod).role != "plugin"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Expected and observed resources, and the one place that names them."""
+"""Expected and observed resources, and the only module that names them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def labeled(**labels: str) -> s.Obj:
 
 
 @pytest.mark.parametrize(
-    ("node", "pool", "config", "wanted"),
+    ("node", "pool", "config", "quantities"),
     [
         (s.node(), EIGHT, None, {s.GPU: 8}),
         (labeled(count="7"), EIGHT, None, {s.GPU: 8}),
@@ -60,26 +60,26 @@ def labeled(**labels: str) -> s.Obj:
         (labeled(count="8", strategy="mixed", **{SLICE + ".count": "7"}), EIGHT, None, {SLICE: 7}),
     ],
 )
-def test_expected(
-    node: s.Obj, pool: Pool | None, config: resources.PluginConfig | None, wanted: dict[str, int]
+def test_expected_resources_of_a_node(
+    node: s.Obj, pool: Pool | None, config: resources.PluginConfig | None, quantities: dict[str, int]
 ) -> None:
-    assert expected(reduce_node(node), pool, config) == wanted
+    assert expected(reduce_node(node), pool, config) == quantities
 
 
-def test_replicas_from_labels_take_the_name_that_the_node_offers() -> None:
+def test_replicas_from_labels_have_the_resource_name_of_the_node() -> None:
     node = labeled(count="2", replicas="4")
     node["status"]["allocatable"][s.GPU + ".shared"] = "8"
     assert expected(reduce_node(node)) == {s.GPU + ".shared": 8}
 
 
-def test_observed_is_allocatable_and_only_gpus() -> None:
+def test_observed_resources_are_allocatable_gpus_only() -> None:
     node = s.node(allocatable=7)
     node["status"]["allocatable"] |= {SLICE: "2", "nvidia.com/hostdev": "3", "amd.com/gpu": "1"}
     node["status"]["capacity"][s.GPU] = "8"
     assert observed(reduce_node(node)) == {s.GPU: 7, SLICE: 2}
 
 
-def test_renamed_resources_are_seen_where_the_configuration_is_known() -> None:
+def test_renamed_resources_are_observed_if_the_configuration_is_known() -> None:
     node = s.node()
     node["status"]["allocatable"]["nvidia.com/gpu-slow"] = "16"
     assert observed(reduce_node(node)) == {}
@@ -101,7 +101,7 @@ def test_devices_of_resource_slices_count_too() -> None:
     assert observed(reduce_node(s.node()), slices) == {"gpu.nvidia.com": 2}
 
 
-def test_missing_surplus_and_words() -> None:
+def test_missing_and_surplus_resources_and_their_description() -> None:
     assert resources.missing({s.GPU: 8, SLICE: 1}, {s.GPU: 7, SLICE: 2}) == {s.GPU: 1}
     assert resources.surplus({s.GPU: 8}, {s.GPU: 9, SLICE: 2}) == {s.GPU: 1, SLICE: 2}
     assert resources.describe({}) == "none"
@@ -118,12 +118,12 @@ def test_mps_takes_precedence_over_time_slicing() -> None:
     "config",
     [None, {}, {"sharing": None}, {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": 1}]}}}],
 )
-def test_configurations_without_sharing(config: t.Any) -> None:
+def test_configurations_without_sharing_have_no_sharing(config: t.Any) -> None:
     assert parse_plugin_config(config).sharing == ()
 
 
 def test_no_other_code_names_the_resource() -> None:
-    """Labels and manifests have names of their own; the bare resource is named in resources.py only."""
+    """Labels and manifests have their own names; only resources.py names the resource itself."""
     root = pathlib.Path(resources.__file__).parents[1]
     bare = re.compile(r"[\"']nvidia\.com/gpu[\"']")
     found = [
