@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Building from Go modules, with a stand-in for Go: toolchain, steps, cache, resolver."""
+"""Builds from Go modules with a stand-in for Go: toolchain, steps, cache, resolver."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ case "$1 $2" in
   "mod download") ;;
   "list -deps") printf 'a\\nb\\nc\\n';;
   "build -v")
-    if [ -n "$GO_BREAKS" ]; then echo "main.go:1: syntax error"; exit 1; fi
+    if [ -n "$GO_FAILS" ]; then echo "main.go:1: syntax error"; exit 1; fi
     while [ "$1" != -o ]; do shift; done; printf 'binary' > "$2"; chmod "${GO_MODE:-755}" "$2";;
 esac
 """
@@ -62,9 +62,9 @@ def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     return {"PATH": f"{go.parent}:{os.environ['PATH']}", "CALLS": str(tmp_path / "calls"), "GO_IS": "1.26.8"}
 
 
-def resolved(wanted: resolver.ComponentRequest) -> tuple[list[str], Components]:
+def resolved(request: resolver.ComponentRequest) -> tuple[list[str], Components]:
     lines = []
-    steps = resolver.resolve(wanted)
+    steps = resolver.resolve(request)
     while True:
         try:
             lines.append(next(steps))
@@ -72,7 +72,7 @@ def resolved(wanted: resolver.ComponentRequest) -> tuple[list[str], Components]:
             return [line for line in lines if line], found.value
 
 
-def wanted(
+def request_of(
     sources: Sources | None, environment: dict[str, str], cache: pathlib.Path, **more: t.Any
 ) -> resolver.ComponentRequest:
     return resolver.ComponentRequest(
@@ -83,7 +83,7 @@ def wanted(
     )
 
 
-def test_what_the_sources_say() -> None:
+def test_versions_are_read_from_the_sources() -> None:
     real = Sources(CONTROL_PLANE_SOURCES)
     assert real.go_line() == (1, 26, 0)
     assert real.kubernetes() == "v1.36.4"
@@ -91,39 +91,43 @@ def test_what_the_sources_say() -> None:
     assert "-X k8s.io/component-base/version.gitMinor=36" in real.flags()[1]
 
 
-def test_built_once_then_from_the_cache(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
-    lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+def test_components_are_built_once_and_then_cached(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    lines, built = resolved(request_of(sources, environment, tmp_path / "cache"))
     assert built.source == "build"
     assert built.verified
     assert any(line.startswith("building Kubernetes v1.36.4") for line in lines)
     assert (tmp_path / "cache" / "building").is_dir()
     assert list((tmp_path / "cache" / "building").iterdir()) == []
     calls = (tmp_path / "calls").read_text(encoding="utf-8")
-    lines, cached = resolved(wanted(sources, environment, tmp_path / "cache"))
+    lines, cached = resolved(request_of(sources, environment, tmp_path / "cache"))
     assert (cached.source, cached.folder, lines) == ("cache", built.folder, [])
     assert (tmp_path / "calls").read_text(encoding="utf-8") == calls
 
 
-def test_a_toolchain_of_our_own_leaves_nothing_in_the_users_home(
+def test_a_toolchain_of_the_collection_writes_nothing_to_the_home_folder(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
-    """Go counts its calls in the configuration folder, and reads the user's settings there."""
-    asked = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/me"})
-    job = asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=True))
+    """Go writes telemetry to the configuration folder, and reads the user's settings there."""
+    request = Build(sources, tmp_path / "cache", environment | {"HOME": "/home/me"})
+    job = request._job("compile", ("go", "build"), Go("go", "1.26.0", own=True))
     assert pathlib.Path(job.environment["XDG_CONFIG_HOME"]).is_relative_to(tmp_path / "cache")
     assert job.environment["GOENV"] == "/home/me/.config/go/env"
     assert (
-        asked._job("compile", ("go", "build"), Go("go", "1.26.0", own=False))
+        request._job("compile", ("go", "build"), Go("go", "1.26.0", own=False))
         .environment.keys()
         .isdisjoint({"XDG_CONFIG_HOME", "GOENV"})
     )
 
 
-def test_other_sources_are_another_build(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
-    _lines, first = resolved(wanted(sources, environment, tmp_path / "cache"))
+def test_changed_sources_need_another_build(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    _lines, first = resolved(request_of(sources, environment, tmp_path / "cache"))
     (sources.folder / "main.go").write_text("changed", encoding="utf-8")
     assert cached_build(tmp_path / "cache", sources) is None
-    _lines, second = resolved(wanted(sources, environment, tmp_path / "cache"))
+    _lines, second = resolved(request_of(sources, environment, tmp_path / "cache"))
     assert first.folder != second.folder
 
 
@@ -148,109 +152,113 @@ def lose_program(entry: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("ways", [("cache", "build"), ("build",)])
-@pytest.mark.parametrize("spoil", [lose_checksums, empty_checksums, damage_checksums, alter_program, lose_program])
-def test_an_entry_of_the_cache_that_is_not_as_its_checksums_say_is_none(
+@pytest.mark.parametrize("damage", [lose_checksums, empty_checksums, damage_checksums, alter_program, lose_program])
+def test_a_cache_entry_that_does_not_match_its_checksums_is_replaced(
     sources: Sources,
     environment: dict[str, str],
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
-    spoil: t.Callable[[pathlib.Path], None],
+    damage: t.Callable[[pathlib.Path], None],
     ways: tuple[str, ...],
 ) -> None:
-    asked = wanted(sources, environment, tmp_path / "cache", ways=ways)
-    _lines, first = resolved(asked)
-    spoil(pathlib.Path(first.folder))
-    assert resolver.look(asked) is None
+    request = request_of(sources, environment, tmp_path / "cache", ways=ways)
+    _lines, first = resolved(request)
+    damage(pathlib.Path(first.folder))
+    assert resolver.look(request) is None
     deleted: list[pathlib.Path] = []
     delete = shutil.rmtree
     monkeypatch.setattr(
         shutil, "rmtree", lambda folder, **options: (deleted.append(pathlib.Path(folder)), delete(folder, **options))
     )
-    _lines, second = resolved(asked)
+    _lines, second = resolved(request)
     assert second == first
     assert in_folder(pathlib.Path(second.folder), "build") == first
     assert not any(folder.is_relative_to(tmp_path / "cache" / "components") for folder in deleted), (
-        "others could have seen half of it"
+        "another run could have used an incomplete entry"
     )
     assert list((tmp_path / "cache" / "building").iterdir()) == []
 
 
-def test_a_build_that_cannot_run_is_told_and_not_built_again_and_again(
+def test_a_build_that_is_not_executable_is_reported_and_not_repeated(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(HwaccelError, match="the new components in the cache cannot be used"):
-        resolved(wanted(sources, environment | {"GO_MODE": "644"}, tmp_path / "cache"))
+        resolved(request_of(sources, environment | {"GO_MODE": "644"}, tmp_path / "cache"))
 
 
-def test_a_look_finds_what_is_there_and_changes_nothing(
+def test_looking_up_components_changes_nothing(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
-    asked = wanted(sources, environment, tmp_path / "cache")
-    assert resolver.look(asked) is None
+    request = request_of(sources, environment, tmp_path / "cache")
+    assert resolver.look(request) is None
     assert not (tmp_path / "cache").exists()
-    _lines, built = resolved(asked)
-    assert resolver.look(asked) == dataclasses.replace(built, source="cache")
+    _lines, built = resolved(request)
+    assert resolver.look(request) == dataclasses.replace(built, source="cache")
     pathlib.Path(built.programs["etcd"]).write_text("altered", encoding="utf-8")
-    assert resolver.look(asked) is None
+    assert resolver.look(request) is None
     assert pathlib.Path(built.folder).exists()
 
 
-def test_a_look_sees_that_the_disk_is_too_small_for_the_only_way(
+def test_too_little_disk_space_for_the_only_source_is_reported(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: types.SimpleNamespace(free=1024**3))
-    asked = dataclasses.replace(wanted(sources, environment, tmp_path / "cache"), ways=("build",))
+    request = dataclasses.replace(request_of(sources, environment, tmp_path / "cache"), ways=("build",))
     with pytest.raises(HwaccelError, match=r"not enough disk space .* 1\.0 GiB are free, 6 are needed"):
-        resolver.look(asked)
-    assert resolver.look(dataclasses.replace(asked, ways=("release", "build"), releases=None)) is None
+        resolver.look(request)
+    assert resolver.look(dataclasses.replace(request, ways=("release", "build"), releases=None)) is None
 
 
-def test_a_build_that_was_cut_goes_on(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_build_is_resumed(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
     steps = Build(sources, tmp_path / "cache", environment).run()
     while not next(steps).startswith("building"):
         pass
     t.cast("t.Generator[str, None, None]", steps).close()
-    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    _lines, built = resolved(request_of(sources, environment, tmp_path / "cache"))
     assert built.verified
     calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
     assert sum(1 for call in calls if call.startswith("mod download")) == 1
 
 
-def test_a_broken_build_is_told_with_the_compilers_words(
+def test_a_failed_build_is_reported_with_the_output_of_the_compiler(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(HwaccelError, match="syntax error"):
-        resolved(wanted(sources, environment | {"GO_BREAKS": "1"}, tmp_path / "cache"))
-    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+        resolved(request_of(sources, environment | {"GO_FAILS": "1"}, tmp_path / "cache"))
+    _lines, built = resolved(request_of(sources, environment, tmp_path / "cache"))
     assert built.verified
 
 
-def test_an_old_go_is_not_taken(environment: dict[str, str], tmp_path: pathlib.Path) -> None:
-    found, _seen = find_go((1, 26, 0), environment, tmp_path / "own")
+def test_an_old_go_is_not_used(environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+    found, _checked = find_go((1, 26, 0), environment, tmp_path / "own")
     assert found == Go(str(tmp_path / "path" / "go"), "1.26.8", own=False)
     own = tmp_path / "own" / "lib" / "python3.11" / "site-packages" / "go" / "bin"
     own.mkdir(parents=True)
     (own / "go").write_text("#!/bin/sh\necho go1.30.1\n", encoding="utf-8")
     (own / "go").chmod(0o755)
-    found, _seen = find_go((1, 30), environment, tmp_path / "own")
+    found, _checked = find_go((1, 30), environment, tmp_path / "own")
     assert found == Go(str(own / "go"), "1.30.1", own=True)
-    found, seen = find_go((1, 31), environment, tmp_path / "own")
+    found, checked = find_go((1, 31), environment, tmp_path / "own")
     assert found is None
-    assert f"{tmp_path / 'path' / 'go'} is 1.26.8" in seen
+    assert f"{tmp_path / 'path' / 'go'} is 1.26.8" in checked
 
 
-def test_a_named_folder_is_the_only_way(sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_a_configured_folder_is_the_only_source(
+    sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     with pytest.raises(HwaccelError, match="does not exist"):
-        resolved(wanted(sources, environment, tmp_path / "cache", folder=str(tmp_path / "none")))
+        resolved(request_of(sources, environment, tmp_path / "cache", folder=str(tmp_path / "none")))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "controlplane").touch(mode=0o755)
     lines, found = resolved(
-        wanted(sources, environment | {"HWACCEL_COMPONENTS": str(tmp_path / "mine")}, tmp_path / "cache")
+        request_of(sources, environment | {"HWACCEL_COMPONENTS": str(tmp_path / "mine")}, tmp_path / "cache")
     )
     assert (lines, found.source) == ([], "folder")
 
 
-def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], tmp_path: pathlib.Path) -> None:
+def test_without_components_all_sources_are_reported_with_reasons(
+    environment: dict[str, str], tmp_path: pathlib.Path
+) -> None:
     unreachable = [
         {
             "url": "http://127.0.0.1:1/all",
@@ -261,7 +269,7 @@ def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], 
     environment |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     with pytest.raises(HwaccelError) as caught:
         resolved(
-            wanted(None, environment, tmp_path / "cache", ways=("cache", "release", "build"), releases=unreachable)
+            request_of(None, environment, tmp_path / "cache", ways=("cache", "release", "build"), releases=unreachable)
         )
     message = str(caught.value)
     for part in (
@@ -275,19 +283,19 @@ def test_nothing_left_names_all_three_ways_and_why(environment: dict[str, str], 
         assert part in message
 
 
-def test_ways_can_be_limited_by_the_environment(
+def test_sources_can_be_limited_by_the_environment(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(HwaccelError, match="the source build is not allowed"):
-        resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache"}, tmp_path / "cache"))
+        resolved(request_of(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache"}, tmp_path / "cache"))
     with pytest.raises(HwaccelError, match="unknown sources"):
-        resolved(wanted(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache,post"}, tmp_path / "cache"))
+        resolved(request_of(sources, environment | {"HWACCEL_COMPONENT_SOURCES": "cache,post"}, tmp_path / "cache"))
 
 
-def test_the_build_record_names_what_it_was_made_of(
+def test_the_build_record_has_the_versions_of_its_inputs(
     sources: Sources, environment: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
-    _lines, built = resolved(wanted(sources, environment, tmp_path / "cache"))
+    _lines, built = resolved(request_of(sources, environment, tmp_path / "cache"))
     record = json.loads((pathlib.Path(built.folder) / "build.json").read_text(encoding="utf-8"))
     assert record["go"] == "1.26.8"
     assert record["sources"] == sources.digest()

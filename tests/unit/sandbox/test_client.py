@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a node of a sandbox counts as there."""
+"""Readiness of a sandbox node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
         ("Unknown", [UNREACHABLE], False),
     ],
 )
-def test_a_node_is_ready_when_it_says_so_and_takes_pods(
+def test_a_node_is_ready_if_it_reports_ready_and_accepts_pods(
     monkeypatch: pytest.MonkeyPatch, status: str, taints: t.Any, ready: bool
 ) -> None:
     node = {
@@ -37,4 +37,4 @@ def test_a_node_is_ready_when_it_says_so_and_takes_pods(
     }
     monkeypatch.setattr(ControlPlane, "_json", lambda _self, _path: {"metadata": {}, "items": [node]})
     server = ControlPlane.__new__(ControlPlane)
-    assert {name: seen.ready for name, seen in server.nodes().items()} == {"gpu-0": ready}
+    assert {name: observed.ready for name, observed in server.nodes().items()} == {"gpu-0": ready}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs in a folder: all there, executable, and what the folder's checksums say."""
+"""Programs in a folder: all exist, are executable, and match the folder's checksums."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-def test_without_checksums_they_are_taken_unverified(folder: pathlib.Path) -> None:
+def test_without_checksums_programs_are_unverified(folder: pathlib.Path) -> None:
     found = in_folder(folder, "folder")
     assert not found.verified
     assert found.programs == {name: str(folder / name) for name in CONTROL_PLANE}
     assert len(set(found.digests.values())) == 5
 
 
-def test_with_checksums_they_are_verified(folder: pathlib.Path) -> None:
+def test_with_checksums_programs_are_verified(folder: pathlib.Path) -> None:
     write_manifest(folder, CONTROL_PLANE)
     assert in_folder(folder, "folder").verified
 
 
-def test_one_binary_can_be_all(tmp_path: pathlib.Path) -> None:
+def test_one_binary_can_have_all_programs(tmp_path: pathlib.Path) -> None:
     (tmp_path / "controlplane").touch(mode=0o755)
     found = in_folder(tmp_path, "folder")
     assert set(found.programs.values()) == {str(tmp_path / "controlplane")}
 
 
-def test_links_to_one_binary_are_checked_by_its_name(tmp_path: pathlib.Path) -> None:
+def test_links_to_one_binary_are_verified_by_its_name(tmp_path: pathlib.Path) -> None:
     (tmp_path / "controlplane").touch(mode=0o755)
     write_manifest(tmp_path, ["controlplane"])
     (tmp_path / "etcd").symlink_to("controlplane")
     assert in_folder(tmp_path, "folder").verified
 
 
-def test_all_that_is_wrong_is_told_at_once(folder: pathlib.Path) -> None:
+def test_all_problems_are_reported_at_once(folder: pathlib.Path) -> None:
     write_manifest(folder, [name for name in CONTROL_PLANE if name != "kwok"])
     (folder / "etcd").write_text("altered", encoding="utf-8")
     (folder / "kube-apiserver").chmod(0o644)
@@ -62,6 +62,6 @@ def test_all_that_is_wrong_is_told_at_once(folder: pathlib.Path) -> None:
     ]
 
 
-def test_no_folder_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: pathlib.Path) -> None:
     with pytest.raises(HwaccelError, match="does not exist"):
         in_folder(tmp_path / "none", "folder")

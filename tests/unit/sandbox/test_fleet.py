@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a fleet: reboots, kernels that stay, faults that come and go."""
+"""Changes to a fleet: reboots, kernels, and faults."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def declared(count: int = 2, **fields: t.Any) -> dict[str, t.Any]:
     return parse({"pools": [{"name": "a", "count": count, "kernel": OLD, **fields}]})
 
 
-def test_the_same_fleet_stays_as_it_is() -> None:
+def test_the_same_fleet_is_unchanged() -> None:
     first = fleet.advance({}, declared(), [])
     assert fleet.advance(first, declared(), []) == first
 
 
-def test_a_reboot_counts_and_is_not_repeated() -> None:
+def test_a_reboot_is_counted_once() -> None:
     first = fleet.advance({}, declared(), [])
     second = fleet.advance(first, declared(), [fleet.Reboot("a-1")])
     assert [node["boot"] for node in second["nodes"].values()] == [1, 2]
     assert fleet.advance(second, declared(), []) == second
 
 
-def test_a_kernel_that_a_reboot_brought_stays_until_the_file_names_another() -> None:
+def test_a_kernel_of_a_reboot_is_kept_until_the_file_has_another() -> None:
     first = fleet.advance({}, declared(), [])
     second = fleet.advance(first, declared(), [fleet.Reboot("a-0", NEW)])
     assert (second["nodes"]["a-0"]["kernel"], second["nodes"]["a-0"]["boot"]) == (NEW, 2)
@@ -49,14 +49,14 @@ def test_a_new_kernel_or_system_in_the_file_is_a_reboot() -> None:
     assert fleet.advance(first, declared(labels={"x": "y"}), [])["nodes"]["a-0"]["boot"] == 1
 
 
-def test_changes_are_told_by_kind() -> None:
+def test_changes_are_reported_by_kind() -> None:
     first = fleet.advance({}, declared(4), [])
     second = fleet.advance(first, declared(3, labels={"x": "y"}), [fleet.Reboot("a-0")])
     assert fleet_changes(first, second) == ["nodes removed: a-3", "nodes rebooted: a-0", "nodes changed: a-1, a-2"]
     assert fleet_changes({}, declared(7)) == ["nodes added: a-0, a-1, a-2, a-3, a-4 and 2 more"]
 
 
-def test_faults_are_laid_over_nodes_and_pools() -> None:
+def test_faults_are_applied_to_nodes_and_pools() -> None:
     base = declared(faults=["plugin_fewer_gpus"])
     faulty = fleet.with_faults(
         base,
@@ -67,7 +67,7 @@ def test_faults_are_laid_over_nodes_and_pools() -> None:
     assert [one["name"] for one in base["nodes"]["a-1"]["faults"]] == ["plugin_fewer_gpus"]
 
 
-def test_every_fault_in_faults_and_reboots_is_told() -> None:
+def test_all_invalid_faults_and_reboots_are_reported() -> None:
     base = declared()
     with pytest.raises(ManyFaults) as caught:
         fleet.with_faults(

@@ -222,7 +222,7 @@ def test_a_fault_takes_the_values_that_the_agent_knows(fault: dict[str, str], wh
 
 
 def test_the_agent_knows_every_fault() -> None:
-    """Read as text: the agent is a program of its own, with a path of its own."""
+    """The file is read as text, because the agent is a separate program with its own import path."""
     agent = DEFAULT_FLEET.parent / "fleet_agent" / "machine" / "faults.py"
     assert all(f'    "{name}": "' in agent.read_text(encoding="utf-8") for name in fleet_file.FAULTS)
 

@@ -30,7 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pki import SU
 
 def test_folders_follow_xdg() -> None:
     assert layout("one", None, {"XDG_STATE_HOME": "/s"}).root == pathlib.Path("/s/hwaccel-gpu/sandbox/one")
-    assert layout("one", "/elsewhere", {"XDG_STATE_HOME": "/s"}).root == pathlib.Path("/elsewhere")
+    assert layout("one", "/another", {"XDG_STATE_HOME": "/s"}).root == pathlib.Path("/another")
     assert layout("one", None, {}).root == pathlib.Path.home() / ".local/state/hwaccel-gpu/sandbox/one"
     assert cache_folder({"XDG_CACHE_HOME": "/c"}) == pathlib.Path("/c/hwaccel-gpu")
 
@@ -52,14 +52,14 @@ def test_files_are_private_from_the_first_byte_and_not_written_twice(tmp_path: p
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_damaged_record_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_damaged_record_is_reported(tmp_path: pathlib.Path) -> None:
     (tmp_path / "record").write_text("{", encoding="utf-8")
     with pytest.raises(HwaccelError, match="damaged"):
         read_json(tmp_path / "record")
     assert read_json(tmp_path / "none") == {}
 
 
-def test_a_lock_holds_others_off_and_leaves_nothing(tmp_path: pathlib.Path) -> None:
+def test_a_lock_excludes_others_and_leaves_no_file(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "sandbox"
     folder.mkdir()
     with locked(folder), pytest.raises(Busy), locked(folder, patience=0.2):
@@ -67,24 +67,24 @@ def test_a_lock_holds_others_off_and_leaves_nothing(tmp_path: pathlib.Path) -> N
     assert list(folder.iterdir()) == []
 
 
-def test_a_lock_is_not_taken_on_a_folder_that_was_deleted_meanwhile(tmp_path: pathlib.Path) -> None:
+def test_a_lock_is_not_acquired_on_a_deleted_folder(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "sandbox"
     folder.mkdir()
-    taken: list[int] = []
+    acquired: list[int] = []
 
     def second() -> None:
         with locked(folder, patience=240):
-            taken.append(folder.stat().st_ino)
+            acquired.append(folder.stat().st_ino)
 
     with locked(folder):
         thread = threading.Thread(target=second)
         thread.start()
         shutil.rmtree(folder)
     thread.join()
-    assert taken == [folder.stat().st_ino]
+    assert acquired == [folder.stat().st_ino]
 
 
-def test_certificates_are_made_once_and_chain_to_their_authority(tmp_path: pathlib.Path) -> None:
+def test_certificates_are_created_once_and_chain_to_their_authority(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "pki"
     (tmp_path / ".pki.making").mkdir()
     (tmp_path / ".pki.making" / "left by a killed run").touch()
@@ -102,7 +102,7 @@ def test_certificates_are_made_once_and_chain_to_their_authority(tmp_path: pathl
     assert ssl.create_default_context(cafile=str(folder / "ca.crt"))
 
 
-def test_no_client_of_the_api_is_one_of_etcd(tmp_path: pathlib.Path) -> None:
+def test_clients_of_the_api_server_have_no_access_to_etcd(tmp_path: pathlib.Path) -> None:
     authorities = {subject.file: subject.authority for subject in SUBJECTS}
     assert {file for file, authority in authorities.items() if authority == "etcd-ca"} == {"etcd", "etcd-client"}
     assert {authorities[client] for client in (*commands.CLIENTS, "admin", "kubelet-client")} == {"ca"}
@@ -140,7 +140,7 @@ def test_configuration_is_yaml_and_kubeconfigs_name_their_owner(plan: commands.C
             assert documents[0]["clusters"][0]["cluster"]["server"] == plan.server
 
 
-def test_processes_get_nothing_of_the_callers_environment(
+def test_processes_do_not_inherit_the_callers_environment(
     plan: commands.CommandSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
@@ -156,7 +156,7 @@ def test_processes_get_nothing_of_the_callers_environment(
         }
 
 
-def test_kwok_may_touch_leases_only() -> None:
+def test_kwok_may_write_leases_only() -> None:
     writes = {
         (resource, verb) for rule in commands.KWOK_RULES for resource in rule["resources"] for verb in rule["verbs"]
     } - {(resource, verb) for resource in ("nodes", "pods", "leases") for verb in ("get", "list", "watch")}
@@ -169,7 +169,7 @@ def test_leases_of_large_fleets_are_long(nodes: int, seconds: int) -> None:
     assert nodes * 4 / seconds <= 5
 
 
-def test_a_new_version_or_fleet_size_restarts_what_it_concerns(plan: commands.CommandSettings) -> None:
+def test_a_new_version_or_fleet_size_restarts_only_affected_processes(plan: commands.CommandSettings) -> None:
     larger = commands.CommandSettings(plan.layout, plan.ports, plan.python, 1000, {"etcd": "new"})
     changed = {
         name
@@ -179,7 +179,7 @@ def test_a_new_version_or_fleet_size_restarts_what_it_concerns(plan: commands.Co
     assert changed == {"etcd", "kwok"}
 
 
-def test_a_packages_digest_follows_its_sources_only(tmp_path: pathlib.Path) -> None:
+def test_the_digest_of_a_package_depends_on_its_sources_only(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.py").write_text("1", encoding="utf-8")
     first = supervisor.folder_digest(tmp_path)
     (tmp_path / "__pycache__").mkdir()

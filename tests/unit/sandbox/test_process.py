@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process is known by more than its number, and a job is found again by a later run."""
+"""A process is identified by more than its ID, and a job is found again by a later run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(folder: pathlib.Path, *argv: str) -> process.Command:
     return process.Command("sleeper", argv or ("/bin/sleep", "60"), {"PATH": "/usr/bin:/bin"}, folder)
 
 
-def test_start_recognise_stop(tmp_path: pathlib.Path) -> None:
+def test_a_process_is_started_identified_and_stopped(tmp_path: pathlib.Path) -> None:
     started = process.start(command(tmp_path), tmp_path / "log", tmp_path / "pid")
     assert process.known(tmp_path / "pid") == started
     assert process.running(started)
@@ -34,7 +34,7 @@ def test_start_recognise_stop(tmp_path: pathlib.Path) -> None:
     assert not process.running(started)
 
 
-def test_a_number_used_again_is_another_process(tmp_path: pathlib.Path) -> None:
+def test_a_reused_process_id_is_another_process(tmp_path: pathlib.Path) -> None:
     ours = os.getpid()
     recycled = process.Known(ours, process.identity(ours).replace(":", ":9"), "")
     assert not process.running(recycled)
@@ -44,13 +44,13 @@ def test_a_number_used_again_is_another_process(tmp_path: pathlib.Path) -> None:
 
 def test_a_zombie_does_not_run() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
-        give_up = time.monotonic() + 240
-        while process.identity(child.pid) and time.monotonic() < give_up:
+        deadline = time.monotonic() + 240
+        while process.identity(child.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert process.identity(child.pid) == ""
 
 
-def test_one_that_ignores_sigterm_is_killed(tmp_path: pathlib.Path) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path: pathlib.Path) -> None:
     script = "trap '' TERM; echo ready; while true; do sleep 0.1; done"
     started = process.start(command(tmp_path, "/bin/sh", "-c", script), tmp_path / "log", tmp_path / "pid")
     while "ready" not in (tmp_path / "log").read_text(encoding="utf-8"):
@@ -59,12 +59,12 @@ def test_one_that_ignores_sigterm_is_killed(tmp_path: pathlib.Path) -> None:
     assert not process.running(started)
 
 
-def test_a_program_that_is_not_there_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_missing_program_is_reported(tmp_path: pathlib.Path) -> None:
     with pytest.raises(HwaccelError, match="sleeper cannot be started"):
         process.start(command(tmp_path, str(tmp_path / "nothing")), tmp_path / "log", tmp_path / "pid")
 
 
-def test_strays_are_found_by_the_logs_that_they_write(tmp_path: pathlib.Path) -> None:
+def test_stray_processes_are_found_by_their_log_files(tmp_path: pathlib.Path) -> None:
     log, other = tmp_path / "log", tmp_path / "log2"
     processes = [
         process.start(command(tmp_path), log, tmp_path / "pid"),
@@ -93,7 +93,7 @@ process.start(process.Command("sleeper", ("/bin/sleep", "60"), {}, folder), fold
 """
 
 
-def test_a_stray_that_has_not_come_to_its_program_is_found(tmp_path: pathlib.Path) -> None:
+def test_a_stray_process_before_its_execve_is_found(tmp_path: pathlib.Path) -> None:
     run = subprocess.run([sys.executable, "-c", _KILLED_AT_EXECVE, str(tmp_path)], check=False)
     assert run.returncode == -signal.SIGKILL
     while not (forked := tmp_path / "forked").exists() or not forked.read_text(encoding="utf-8"):
@@ -104,12 +104,12 @@ def test_a_stray_that_has_not_come_to_its_program_is_found(tmp_path: pathlib.Pat
 
 
 @pytest.mark.parametrize("text", ["", "12", "x\ny\nz\n"])
-def test_a_damaged_pid_file_knows_no_process(tmp_path: pathlib.Path, text: str) -> None:
+def test_a_damaged_pid_file_has_no_process(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "pid").write_text(text, encoding="utf-8")
     assert process.known(tmp_path / "pid") is None
 
 
-def test_a_digest_changes_with_whatever_asks_for_a_restart(tmp_path: pathlib.Path) -> None:
+def test_the_digest_changes_with_everything_that_requires_a_restart(tmp_path: pathlib.Path) -> None:
     base = process.Command("a", ("x",), {"A": "1"}, tmp_path)
     others = [
         process.Command("a", ("x", "y"), {"A": "1"}, tmp_path),
@@ -132,25 +132,25 @@ def job(folder: pathlib.Path, script: str) -> Job:
     return Job("work", ("/bin/sh", "-c", script), {"PATH": "/usr/bin:/bin"}, folder, folder)
 
 
-def test_a_job_goes_on_between_runs(tmp_path: pathlib.Path) -> None:
+def test_a_job_continues_between_runs(tmp_path: pathlib.Path) -> None:
     script = f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.1; done; echo two; echo ran >> count"
-    first = job(tmp_path, script).run(lambda: "half way")
-    assert re.fullmatch(r"half way, \d+ s", next(first))
+    first = job(tmp_path, script).run(lambda: "in progress")
+    assert re.fullmatch(r"in progress, \d+ s", next(first))
     t.cast("t.Generator[str, None, None]", first).close()
     (tmp_path / "go").touch()
-    assert all(line.startswith("half way, ") for line in job(tmp_path, script).run(lambda: "half way") if line)
+    assert all(line.startswith("in progress, ") for line in job(tmp_path, script).run(lambda: "in progress") if line)
     assert job(tmp_path, script).lines() == 2
     assert list(job(tmp_path, script).run(str)) == []
     assert (tmp_path / "count").read_text(encoding="utf-8") == "ran\n"
 
 
-def test_a_failed_job_tells_its_output_and_may_be_tried_again(tmp_path: pathlib.Path) -> None:
+def test_a_failed_job_reports_its_output_and_can_be_retried(tmp_path: pathlib.Path) -> None:
     with pytest.raises(HwaccelError, match=r"status 3(.|\n)*no such thing"):
         list(job(tmp_path, "echo no such thing; exit 3").run(str))
     assert all(line.startswith(", ") for line in job(tmp_path, "exit 0").run(str) if line)
 
 
-def test_a_killed_job_is_told(tmp_path: pathlib.Path) -> None:
+def test_a_killed_job_is_reported(tmp_path: pathlib.Path) -> None:
     steps = job(tmp_path, "sleep 60").run(str)
     next(steps)
     known = process.known(tmp_path / "work.pid")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Downloads from a server on loopback: checked before they are opened, gone on where they broke off."""
+"""Downloads from a server on the loopback interface: verified before they are unpacked, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components im
 
 @dataclasses.dataclass
 class Server:
-    """What it has, what it was asked for, and after how many bytes it hangs up once."""
+    """A server with files, recorded requests, and the number of bytes after which it closes one connection."""
 
     url: str
     files: dict[str, bytes]
-    asked: list[tuple[str, str]]
+    requested: list[tuple[str, str]]
     cut_after: int = 0
 
 
@@ -37,17 +37,17 @@ class Server:
 def server() -> c.Iterator[Server]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range", "")
-            state.asked.append((self.path, wanted))
+            byte_range = self.headers.get("Range", "")
+            state.requested.append((self.path, byte_range))
             body = state.files.get(self.path)
             if body is None:
                 self.send_error(404)
                 return
-            begin = int(wanted.removeprefix("bytes=").rstrip("-") or 0) if wanted else 0
+            begin = int(byte_range.removeprefix("bytes=").rstrip("-") or 0) if byte_range else 0
             if begin >= len(body):
                 self.send_error(416)
                 return
-            self.send_response(206 if wanted else 200)
+            self.send_response(206 if byte_range else 200)
             self.send_header("Content-Length", str(len(body) - begin))
             self.end_headers()
             cut, state.cut_after = state.cut_after, 0
@@ -113,14 +113,14 @@ def test_downloads_become_a_verified_folder_in_the_cache(server: Server, tmp_pat
     assert (folder / "kube-scheduler").read_text(encoding="utf-8") == "sched"
     assert sorted(path.name for path in folder.iterdir()) == ["SHA256SUMS", *sorted(CONTROL_PLANE)]
     assert list((tmp_path / "downloading").iterdir()) == []
-    server.asked.clear()
+    server.requested.clear()
     assert fetch(data, tmp_path) == folder
-    assert server.asked == []
+    assert server.requested == []
 
 
 @pytest.mark.parametrize("ways", [("cache", "release"), ("release",)])
 @pytest.mark.parametrize("checksums", [None, "", "00  kwok\n"])
-def test_an_unverified_entry_of_the_cache_is_downloaded_anew(
+def test_an_unverified_cache_entry_is_downloaded_again(
     server: Server, tmp_path: pathlib.Path, checksums: str | None, ways: tuple[str, ...]
 ) -> None:
     data = entries(server)
@@ -129,41 +129,41 @@ def test_an_unverified_entry_of_the_cache_is_downloaded_anew(
     manifest.unlink()
     if checksums is not None:
         manifest.write_text(checksums, encoding="utf-8")
-    server.asked.clear()
-    asked = resolver.ComponentRequest(tmp_path, releases=data, ways=ways)
-    assert resolver.look(asked) is None
-    steps = resolver.resolve(asked)
+    server.requested.clear()
+    request = resolver.ComponentRequest(tmp_path, releases=data, ways=ways)
+    assert resolver.look(request) is None
+    steps = resolver.resolve(request)
     with pytest.raises(StopIteration) as ended:
         while True:
             next(steps)
     assert (ended.value.value.source, ended.value.value.verified) == ("release", True)
     assert manifest.read_bytes() == written
-    assert {path for path, _range in server.asked} == set(server.files)
+    assert {path for path, _range in server.requested} == set(server.files)
     assert list((tmp_path / "downloading").iterdir()) == []
 
 
-def test_a_broken_download_goes_on_where_it_ended(server: Server, tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_download_is_resumed(server: Server, tmp_path: pathlib.Path) -> None:
     data = entries(server)
     downloads = releases.parse(data)
     server.cut_after = 100
     with pytest.raises(HwaccelError, match="ended early"):
         list(releases.Fetch(downloads, tmp_path).run())
     fetch(data, tmp_path)
-    assert ("/k.tar.gz", "bytes=100-") in server.asked
-    assert [path for path, _range in server.asked].count("/kwok") == 1
+    assert ("/k.tar.gz", "bytes=100-") in server.requested
+    assert [path for path, _range in server.requested].count("/kwok") == 1
 
 
-def test_a_cut_slice_goes_on_where_it_ended(server: Server, tmp_path: pathlib.Path) -> None:
+def test_an_interrupted_slice_is_resumed(server: Server, tmp_path: pathlib.Path) -> None:
     data = entries(server)
     steps = releases.Fetch(releases.parse(data), tmp_path).run()
     for _step in range(3):
         next(steps)
     t.cast("c.Generator[str, None, None]", steps).close()
     fetch(data, tmp_path)
-    assert ("/kwok", f"bytes={1 << 20}-") in server.asked
+    assert ("/kwok", f"bytes={1 << 20}-") in server.requested
 
 
-def test_another_checksum_is_refused_and_nothing_is_kept(server: Server, tmp_path: pathlib.Path) -> None:
+def test_a_file_with_another_checksum_is_deleted(server: Server, tmp_path: pathlib.Path) -> None:
     data = entries(server)
     server.files["/e.tar.gz"] += b"!"
     with pytest.raises(HwaccelError, match=r"e\.tar\.gz does not match its pinned checksum"):
@@ -172,7 +172,7 @@ def test_another_checksum_is_refused_and_nothing_is_kept(server: Server, tmp_pat
     assert not list((tmp_path / "downloading").rglob("e.tar.gz*"))
 
 
-def test_an_archive_without_the_program_is_told(server: Server, tmp_path: pathlib.Path) -> None:
+def test_an_archive_without_the_program_is_reported(server: Server, tmp_path: pathlib.Path) -> None:
     data = entries(server)
     data[1]["files"] = {"etcd": "somewhere/else"}
     with pytest.raises(HwaccelError, match="it lacks somewhere/else"):
@@ -180,7 +180,7 @@ def test_an_archive_without_the_program_is_told(server: Server, tmp_path: pathli
 
 
 @pytest.mark.parametrize("missing", ["/k.tar.gz", "/kwok"])
-def test_a_missing_file_is_told_with_its_url(server: Server, tmp_path: pathlib.Path, missing: str) -> None:
+def test_a_missing_file_is_reported_with_its_url(server: Server, tmp_path: pathlib.Path, missing: str) -> None:
     data = entries(server)
     del server.files[missing]
     with pytest.raises(HwaccelError) as caught:
@@ -189,7 +189,7 @@ def test_a_missing_file_is_told_with_its_url(server: Server, tmp_path: pathlib.P
     assert "404" in caught.value.faults[0].why
 
 
-def test_every_fault_in_downloads_is_told() -> None:
+def test_all_invalid_fields_of_downloads_are_reported() -> None:
     with pytest.raises(ManyFaults) as caught:
         releases.parse([{"url": "ftp://x/y", "checksum": "sha256:123", "files": {"kubelet": "a"}}])
     assert [fault.where for fault in caught.value.faults] == [

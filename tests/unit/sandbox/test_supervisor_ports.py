@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ports of a sandbox: kept where they can be, and followed by everything where they cannot."""
+"""Ports of a sandbox: kept if possible; otherwise all clients are reconfigured."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands impo
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import layout
 
-#: Its first thread ends, another one keeps the port: so a server looks while it is on its way out.
-HALF_DEAD = """
+#: The main thread ends and another one keeps the port open, like in a server that is shutting down.
+SHUTTING_DOWN = """
 import ctypes, socket, threading, time
 server = socket.socket()
 server.bind(("127.0.0.1", 0))
@@ -34,7 +34,7 @@ ctypes.CDLL(None).pthread_exit(None)
 def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "log"
     started = process.start(
-        process.Command("server", (sys.executable, "-c", HALF_DEAD), {}, tmp_path), log, tmp_path / "pid"
+        process.Command("server", (sys.executable, "-c", SHUTTING_DOWN), {}, tmp_path), log, tmp_path / "pid"
     )
     while process.running(started):
         time.sleep(0.01)
@@ -46,7 +46,7 @@ def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) 
     assert supervisor._free(port)
 
 
-def test_a_server_that_moves_takes_its_clients_with_it(tmp_path: pathlib.Path) -> None:
+def test_clients_are_reconfigured_when_the_port_of_a_server_changes(tmp_path: pathlib.Path) -> None:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
     plan = CommandSettings(layout("one", str(tmp_path)), ports, sys.executable, 3, {})
     moved = dataclasses.replace(plan, ports=ports | {"kube-apiserver": 29999})
