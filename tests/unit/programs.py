@@ -11,13 +11,13 @@ import pathlib
 from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATION
 
 
-def environment(folder: pathlib.Path, *others: str) -> dict[str, str]:
-    """Ours without what tells Ansible something, or starts with one of others. Ansible's home is in the folder.
+def environment(folder: pathlib.Path, *prefixes: str) -> dict[str, str]:
+    """Environment variables without those of Ansible, and without those with one of these prefixes. Ansible's home is in the folder.
 
-    The file there is for processor time: by default a run looks every millisecond whether a worker is done, and for as long as others have the cores.
+    The configuration file reduces CPU time: by default a run polls its workers every millisecond, also while other processes use the cores.
     """
     home = folder / "ansible"
     home.mkdir(exist_ok=True)
     (home / "ansible.cfg").write_text(CONFIGURATION, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", *others))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", *prefixes))}
     return kept | {"ANSIBLE_HOME": str(home), "ANSIBLE_CONFIG": str(home / "ansible.cfg")}

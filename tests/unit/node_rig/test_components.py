@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The programs of a real node, with a stand-in for Go: keys, parts, checksums, what is missing."""
+"""Programs of a real node, with a stand-in for Go: keys, parts, checksums, and missing compilers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import (
 FAKE_GO = """#!/bin/sh
 if [ "$1" = env ]; then echo go1.26.8; exit 0; fi
 echo "$CGO_ENABLED $*" >> "$CALLS"
-if [ -n "$GO_BREAKS" ]; then echo "main.go:1: syntax error"; exit 1; fi
+if [ -n "$GO_FAILS" ]; then echo "main.go:1: syntax error"; exit 1; fi
 target=$GOBIN
 for word in "$@"; do
   case "$word" in */cmd/*|./*) name=${word%@*}; name=${name##*/}; echo "$name" > "$target/$name"; chmod 755 "$target/$name";; esac
@@ -56,7 +56,7 @@ def calls(environment: dict[str, str]) -> list[str]:
 
 
 def changed(sources: pathlib.Path, text: str) -> pathlib.Path:
-    """The same sources with another stand-in."""
+    """The sources with a changed stand-in."""
     (sources / "pause" / "main.go").write_text(f"package main // {text}\n", encoding="utf-8")
     return sources
 
@@ -73,20 +73,20 @@ def test_kubernetes_is_that_of_the_control_plane() -> None:
     assert version_of(SOURCES, "k8s.io/kubernetes") == version_of(control_plane, "k8s.io/kubernetes")
 
 
-def test_everything_is_built_once(sources: pathlib.Path, environment: dict[str, str]) -> None:
-    told: list[str] = []
-    found = ensure_components(told.append, environment, sources)
+def test_all_parts_are_built_once(sources: pathlib.Path, environment: dict[str, str]) -> None:
+    messages: list[str] = []
+    found = ensure_components(messages.append, environment, sources)
     assert found.program("kubelet").is_file()
     assert found.program("containerd").is_file()
     assert {line.split()[0] for line in calls(environment) if "nvidia-ctk@" in line} == {"1"}
     assert {line.split()[0] for line in calls(environment) if "kubelet" in line} == {"0"}
     assert len(calls(environment)) == len(parts(sources))
-    assert ensure_components(told.append, environment, sources) == found
+    assert ensure_components(messages.append, environment, sources) == found
     assert len(calls(environment)) == len(parts(sources))
     assert not (found.folder.parents[2] / "building").exists()
 
 
-def test_a_change_of_a_stand_in_builds_the_stand_ins_only(sources: pathlib.Path, environment: dict[str, str]) -> None:
+def test_a_changed_stand_in_rebuilds_only_the_stand_ins(sources: pathlib.Path, environment: dict[str, str]) -> None:
     before = ensure_components(print, environment, sources)
     after = ensure_components(print, environment, changed(sources, "another"))
     assert after.key != before.key
@@ -94,7 +94,7 @@ def test_a_change_of_a_stand_in_builds_the_stand_ins_only(sources: pathlib.Path,
     assert "./pause" in calls(environment)[-1]
 
 
-def test_what_nobody_has_used_for_a_week_goes_with_the_next_build(
+def test_builds_that_were_unused_for_a_week_are_deleted_by_the_next_build(
     sources: pathlib.Path, environment: dict[str, str]
 ) -> None:
     old, other = (ensure_components(print, environment, changed(sources, text)) for text in ("old", "other"))
@@ -113,26 +113,28 @@ def test_an_altered_program_is_built_again(sources: pathlib.Path, environment: d
     assert len(calls(environment)) == len(parts(sources)) + 1
 
 
-def test_a_failed_build_shows_its_end_and_keeps_its_log(sources: pathlib.Path, environment: dict[str, str]) -> None:
+def test_a_failed_build_shows_its_last_lines_and_keeps_its_log(
+    sources: pathlib.Path, environment: dict[str, str]
+) -> None:
     with pytest.raises(HwaccelError, match="syntax error") as raised:
-        ensure_components(print, environment | {"GO_BREAKS": "1"}, sources)
+        ensure_components(print, environment | {"GO_FAILS": "1"}, sources)
     assert pathlib.Path(raised.value.faults[0].where).read_text(encoding="utf-8") == "main.go:1: syntax error\n"
     assert ensure_components(print, environment, sources).program("kubelet").is_file()
 
 
-@pytest.mark.parametrize(("missing", "told"), [("go", "needs Go 1.26"), ("gcc", "needs a C compiler")])
-def test_a_machine_without_compilers_is_told(
+@pytest.mark.parametrize(("missing", "message"), [("go", "needs Go 1.26"), ("gcc", "needs a C compiler")])
+def test_missing_compilers_are_reported(
     sources: pathlib.Path,
     environment: dict[str, str],
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     missing: str,
-    told: str,
+    message: str,
 ) -> None:
-    go, seen = components.find_go((1, 26), environment, tmp_path)
+    go, checked = components.find_go((1, 26), environment, tmp_path)
     monkeypatch.setattr(
-        components, "find_go", lambda *_arguments: (None, "none was found") if missing == "go" else (go, seen)
+        components, "find_go", lambda *_arguments: (None, "none was found") if missing == "go" else (go, checked)
     )
     (tmp_path / "path" / missing).unlink()
-    with pytest.raises(Unavailable, match=told):
+    with pytest.raises(Unavailable, match=message):
         ensure_components(print, {**environment, "PATH": str(tmp_path / "path")}, sources)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Images without a registry: what is in an archive, that the same files make the same bytes, and under which names images are."""
+"""Images without a registry: content of archives, reproducibility, and names of images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def manifest(path: pathlib.Path) -> list[dict[str, t.Any]]:
 
 
 def layer_of(path: pathlib.Path, image: str) -> dict[str, tarfile.TarInfo]:
-    """Everything in an image, by path."""
+    """All entries of an image by path."""
     entries: dict[str, tarfile.TarInfo] = {}
     with tarfile.open(path) as file:
         for layer in next(one for one in manifest(path) if one["RepoTags"] == [image])["Layers"]:
@@ -60,7 +60,7 @@ def layer_of(path: pathlib.Path, image: str) -> dict[str, tarfile.TarInfo]:
     return entries
 
 
-def test_an_archive_holds_programs_texts_links_and_folders(tmp_path: pathlib.Path, busybox: pathlib.Path) -> None:
+def test_an_archive_contains_programs_texts_links_and_folders(tmp_path: pathlib.Path, busybox: pathlib.Path) -> None:
     layers: dict[str, archive.Layer] = {
         "a": {"opt/x/run": busybox, "etc/name": "text", "bin/sh": Link("/opt/x/run"), "tmp": Folder(0o1777)}
     }
@@ -72,7 +72,7 @@ def test_an_archive_holds_programs_texts_links_and_folders(tmp_path: pathlib.Pat
     assert {(entry.uid, entry.mtime) for entry in found.values()} == {(0, 0)}
 
 
-def test_the_same_files_make_the_same_bytes_and_shared_layers_are_there_once(tmp_path: pathlib.Path) -> None:
+def test_archives_are_reproducible_and_have_shared_layers_once(tmp_path: pathlib.Path) -> None:
     layers: dict[str, archive.Layer] = {"a": {"etc/name": "text"}, "b": {"etc/other": "text"}}
     for name in ("one", "two"):
         archive.write(
@@ -87,27 +87,27 @@ def test_the_same_files_make_the_same_bytes_and_shared_layers_are_there_once(tmp
 
 @pytest.fixture
 def whole(programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
-    """All images that there are, for one node."""
+    """An archive with all images of one node."""
     drivers = nvidia_images.driver_images("6.1.0-x", "debian", "12")
     return images.ensure_images(programs, busybox, print, drivers, {"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
-def test_every_image_that_runs_on_each_node_is_there(whole: pathlib.Path) -> None:
+def test_every_image_that_runs_on_each_node_is_in_the_archive(whole: pathlib.Path) -> None:
     names = {one["RepoTags"][0] for one in manifest(whole)}
     roles = ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
-    asked = {
+    required = {
         value
         for role in roles
         for name, value in nvidia_images.defaults(role).items()
         if name.endswith("_image") and "bandwidth" not in name
     }
     version = nvidia_images.defaults("driver")["driver_version"]
-    assert names == asked | {images.PAUSE, images.BUSYBOX, f"nvcr.io/nvidia/driver:{version}-debian12"}
+    assert names == required | {images.PAUSE, images.BUSYBOX, f"nvcr.io/nvidia/driver:{version}-debian12"}
 
 
 def test_validation_runs_in_the_validators_image() -> None:
-    wanted = nvidia_images.defaults("driver")["driver_validator_image"]
-    assert nvidia_images.defaults("gpu_validation")["gpu_validation_image"] == wanted
+    expected = nvidia_images.defaults("driver")["driver_validator_image"]
+    assert nvidia_images.defaults("gpu_validation")["gpu_validation_image"] == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_validation_runs_in_the_validators_image() -> None:
         ("6.1.0", ("rocky", "9.6"), ("580.178.04", "595.91.07"), {"580.178.04-rocky9", "595.91.07-rocky9"}),
     ],
 )
-def test_drivers_are_those_that_the_role_chooses(
+def test_driver_images_are_those_of_the_role(
     monkeypatch: pytest.MonkeyPatch,
     kernel: str,
     system: tuple[str, str],
@@ -141,7 +141,7 @@ def test_the_shell_has_its_tools(whole: pathlib.Path) -> None:
     assert {found["bin/sh"].linkname, found["bin/cat"].linkname} == {"busybox"}
 
 
-def test_stand_ins_are_called_by_the_names_of_what_they_stand_for(whole: pathlib.Path) -> None:
+def test_stand_ins_have_the_names_of_the_replaced_programs(whole: pathlib.Path) -> None:
     validator = layer_of(whole, nvidia_images.defaults("driver")["driver_validator_image"])
     assert {validator[f"usr/bin/{name}"].linkname for name in ("nvidia-validator", "vectorAdd")} == {
         "/usr/lib/hwaccel/stand-in"
@@ -150,7 +150,7 @@ def test_stand_ins_are_called_by_the_names_of_what_they_stand_for(whole: pathlib
     assert "bin/sh" not in layer_of(whole, nvidia_images.defaults("monitoring")["monitoring_image"])
 
 
-def test_a_driver_image_holds_what_a_program_finds_the_driver_by(whole: pathlib.Path) -> None:
+def test_a_driver_image_contains_nvidia_smi_and_libraries(whole: pathlib.Path) -> None:
     version = nvidia_images.defaults("driver")["driver_version"]
     found = layer_of(whole, f"nvcr.io/nvidia/driver:{version}-debian12")
     assert found["usr/bin/nvidia-smi"].isfile()
@@ -158,18 +158,20 @@ def test_a_driver_image_holds_what_a_program_finds_the_driver_by(whole: pathlib.
     assert libraries == {f"libcuda.so.{version}", f"libnvidia-ml.so.{version}"}
 
 
-def test_a_program_brings_the_libraries_that_it_is_linked_with() -> None:
+def test_linked_libraries_of_a_program_are_included() -> None:
     found = nvidia_images.libraries_of(pathlib.Path("/bin/sh").resolve())
     assert any(path.rpartition("/")[2].startswith(("libc.so", "ld-")) for path in found)
     assert all(isinstance(file, pathlib.Path) and file.is_file() for file in found.values())
 
 
-def test_an_archive_is_kept_until_something_in_it_changes(
+def test_an_archive_is_reused_until_its_content_changes(
     programs: Components, busybox: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    told: list[str] = []
-    first = images.ensure_images(programs, busybox, told.append, None, environment)
-    assert images.ensure_images(programs, busybox, told.append, None, environment) == first
-    assert len(told) == 1
-    assert images.ensure_images(Components(programs.folder, "other"), busybox, told.append, None, environment) != first
+    messages: list[str] = []
+    first = images.ensure_images(programs, busybox, messages.append, None, environment)
+    assert images.ensure_images(programs, busybox, messages.append, None, environment) == first
+    assert len(messages) == 1
+    assert (
+        images.ensure_images(Components(programs.folder, "other"), busybox, messages.append, None, environment) != first
+    )

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What OpenShift's admission says of a pod: by the rules of openshift/apiserver-library-go a8019f39f670 (2025-09-17), pkg/securitycontextconstraints.
+"""OpenShift's admission of pods, by the rules of openshift/apiserver-library-go a8019f39f670 (2025-09-17), pkg/securitycontextconstraints.
 
-First what is left open is filled in as a SecurityContextConstraints says (sccmatching/provider.go, Create…SecurityContext), then the result is validated
-(Validate…SecurityContext). So what a pod does not say costs it nothing, and what it says has to be allowed.
+First, missing fields get the defaults of a SecurityContextConstraints (sccmatching/provider.go, Create…SecurityContext), then the result is validated
+(Validate…SecurityContext). So a field that a pod does not set is never rejected, and one that it sets must be allowed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import yaml
 
 Data = dict[str, t.Any]
 
-#: From the narrowest to the widest.
+#: From the most restrictive to the most permissive.
 ALL: dict[str, Data] = yaml.safe_load((pathlib.Path(__file__).parent / "scc.yml").read_text(encoding="utf-8"))
-#: Under which whoever is authenticated may run pods.
-EVERYBODYS = ("restricted-v2", "restricted-v3")
-#: A namespace's range of users has a million and begins far above those of images (openshift.io/sa.scc.uid-range).
+#: Constraints that all authenticated users may use.
+FOR_ALL_USERS = ("restricted-v2", "restricted-v3")
+#: The user range of a namespace starts far above the users of images (openshift.io/sa.scc.uid-range).
 _NAMESPACE_USERS = range(1_000_000_000, 1_000_010_000)
 
 
 def refusals(spec: Data, scc: Data) -> list[str]:
-    """Why a pod with this spec is not admitted under this SecurityContextConstraints; none where it is."""
+    """Reasons why this SecurityContextConstraints does not admit a pod with this spec; empty if it does."""
     pod = spec.get("securityContext") or {}
     found = [
         f"{field} is not allowed"
@@ -59,8 +59,8 @@ def refusals(spec: Data, scc: Data) -> list[str]:
 
 
 def admitted_by(spec: Data, bound: t.Iterable[str]) -> str:
-    """The name of the first that admits the pod, of those that everybody may use and those that its ServiceAccount is bound to; "" for none."""
-    usable = {*EVERYBODYS, *bound}
+    """The first constraints that admit the pod, of those for all users and those that its ServiceAccount is bound to; "" for none."""
+    usable = {*FOR_ALL_USERS, *bound}
     return next((name for name, scc in ALL.items() if name in usable and not refusals(spec, scc)), "")
 
 
@@ -68,7 +68,7 @@ def _container(container: Data, pod: Data, scc: Data) -> t.Iterator[str]:
     own = container.get("securityContext") or {}
     security = pod | own
     yield from _user(security.get("runAsUser"), security.get("runAsNonRoot"), scc["runAsUser"])
-    # MustRunAs wants the very type, user, role and level of the namespace, which no manifest can know.
+    # MustRunAs requires type, user, role and level of the namespace, which a manifest cannot know.
     if scc["seLinuxContext"]["type"] == "MustRunAs" and security.get("seLinuxOptions"):
         yield f"seLinuxOptions {security['seLinuxOptions']} are not the namespace's"
     yield from _seccomp(security.get("seccompProfile"), scc.get("seccompProfiles") or [])
@@ -86,7 +86,7 @@ def _container(container: Data, pod: Data, scc: Data) -> t.Iterator[str]:
 
 
 def _user(user: int | None, non_root: bool | None, rule: Data) -> t.Iterator[str]:
-    """user and non_root: None where the pod does not say; then the rule's own choice is taken, or the image's is checked on the node."""
+    """`user` and `non_root`: None if the pod does not set them. Then the default of the rule is used, or the node checks the user of the image."""
     if rule["type"] == "MustRunAsNonRoot" and (user == 0 or non_root is False):
         yield "must not run as root"
     if rule["type"] == "MustRunAsRange" and user is not None:
@@ -96,7 +96,7 @@ def _user(user: int | None, non_root: bool | None, rule: Data) -> t.Iterator[str
 
 
 def _seccomp(profile: Data | None, allowed: list[str]) -> t.Iterator[str]:
-    """What is not said becomes the first profile that is allowed; where none are listed, a profile may not be set."""
+    """A missing profile becomes the first allowed one. If none are listed, a profile must not be set."""
     if profile is None or "*" in allowed:
         return
     name = {"RuntimeDefault": "runtime/default", "Unconfined": "unconfined"}.get(

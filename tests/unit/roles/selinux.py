@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A compiled SELinux policy that can be asked: the base of Debian's, and over it what container-selinux lets containers do (container.cil)."""
+"""A compiled SELinux policy for queries: Debian's base, and the rules of container-selinux for containers (container.cil)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import subprocess
 import typing as t
 
 HERE = pathlib.Path(__file__).parent
-#: Where .ci/run unpacks Debian's packages, which need not be installed; and where they are when they are.
+#: Folder where .ci/run unpacks Debian's packages, and the root folder if they are installed.
 PLACES = (HERE.parents[5] / "selinux", pathlib.Path("/"))
 PACKAGES = "selinux-policy-default policycoreutils secilc setools python3-setools python3-networkx libsepol2"
 _BASE, _TO_CIL, _COMPILER = "usr/share/selinux/default/base.pp.bz2", "usr/libexec/selinux/hll/pp", "usr/bin/secilc"
 _NEEDED = (_BASE, _TO_CIL, _COMPILER, "usr/bin/sesearch", "usr/bin/seinfo")
-#: Users of the base are of modules that are not compiled here; no decision asks for one.
+#: Users of the base need modules that are not compiled here, and no decision depends on users.
 _USERS = ("(selinuxuser ", "(userprefix ")
 _RULE = re.compile(r"^allow (\S+) (\S+):(\S+) (?:\{ (.*?) \}|(\S+?));(?: \[ (.*) \]:(True|False))?$")
 
 
 def place() -> pathlib.Path | None:
-    """A folder that has all of it, None where there is none."""
+    """A folder with all files, None if there is none."""
     python = pathlib.Path("/usr/bin/python3").exists()
     return next((one for one in PLACES if python and all((one / path).exists() for path in _NEEDED)), None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """source, target: types or attributes. boolean: the one that must be on, "" for none."""
+    """`source`, `target`: types or attributes. `boolean`: the boolean that must be on, "" for none."""
 
     source: str
     target: str
@@ -43,7 +43,7 @@ class Rule:
 
 
 class Policy:
-    """folder: for what is made. over: more CIL, as a module that is loaded would add it."""
+    """`folder`: for created files. `over`: additional CIL, like that of a loaded module."""
 
     def __init__(self, root: pathlib.Path, folder: pathlib.Path, over: str = "") -> None:
         self.root, self._file, contexts = root, folder / "policy", folder / "file_contexts"
@@ -77,16 +77,16 @@ class Policy:
         self._rules = self._read_rules()
 
     def context(self, path: str) -> str:
-        """The type that file_contexts gives a path; "" for none. The last line that fits counts, as the compiler has put the most special ones there."""
+        """The type of a path in file_contexts, "" for none. The last matching line counts, because the compiler has put the most specific ones there."""
         found = [context for pattern, context in self._patterns if pattern.fullmatch(path)]
         return found[-1].split(":")[2] if found and ":" in found[-1] else ""
 
-    def lacks(
-        self, source: str, target: str, kind: str, wanted: t.Iterable[str], booleans: t.Collection[str] = ()
+    def missing_permissions(
+        self, source: str, target: str, kind: str, required: t.Iterable[str], booleans: t.Collection[str] = ()
     ) -> set[str]:
-        """Permissions that a domain does not have on objects of this type and class. booleans: those that are switched on beside the defaults."""
+        """Permissions that a domain does not have on objects of this type and class. `booleans`: additional enabled booleans."""
         sources, targets = ({name, *self._groups[name]} for name in (source, target))
-        return set(wanted) - {
+        return set(required) - {
             one
             for rule in self._rules
             if rule.kind == kind
@@ -97,7 +97,7 @@ class Policy:
         }
 
     def _read_groups(self) -> dict[str, set[str]]:
-        """By type the attributes that it has."""
+        """Attributes by type."""
         found: dict[str, set[str]] = collections.defaultdict(set)
         attribute = ""
         for line in self._run("/usr/bin/python3", self.root / "usr/bin/seinfo", "-a", "-x", self._file).splitlines():
@@ -108,9 +108,9 @@ class Policy:
         return found
 
     def _read_rules(self) -> list[Rule]:
-        said = self._run("/usr/bin/python3", self.root / "usr/bin/sesearch", "-A", self._file)
-        found = [match for line in said.splitlines() if (match := _RULE.match(line.strip()))]
-        # What holds only while a boolean is off is counted to nobody.
+        output = self._run("/usr/bin/python3", self.root / "usr/bin/sesearch", "-A", self._file)
+        found = [match for line in output.splitlines() if (match := _RULE.match(line.strip()))]
+        # Rules that hold only while a boolean is off are ignored.
         return [
             Rule(
                 one[1],

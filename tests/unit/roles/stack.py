@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders a role's templates as Ansible would with the role's defaults, so that tests look at what is applied."""
+"""Renders templates of a role with its defaults, like Ansible, so that tests check the applied objects."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._manifests import pars
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 ROLES = ("feature_discovery", "driver", "device_plugin", "monitoring")
-#: Rendered at teardown only.
+#: Templates that are rendered only at teardown.
 APART = {"feature_discovery": ("prune.yml.j2",)}
 
 
 def _environment(**options: t.Any) -> jinja2.Environment:
-    """Jinja with the filters that Ansible would add for these templates."""
-    made = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, **options)
-    made.filters |= {"to_json": json.dumps, "hwaccel.gpu.as_list": as_list}
-    return made
+    """Jinja with the filters that Ansible adds for these templates."""
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, **options)
+    environment.filters |= {"to_json": json.dumps, "hwaccel.gpu.as_list": as_list}
+    return environment
 
 
 def load(path: pathlib.Path) -> t.Any:
@@ -37,7 +37,7 @@ def load(path: pathlib.Path) -> t.Any:
 
 @functools.cache
 def defaults(role: str) -> dict[str, t.Any]:
-    """A role's defaults with those that are templates filled in; fleet-wide variables are unset."""
+    """Defaults of a role, with templates rendered. Fleet-wide variables are unset."""
     environment = _environment()
     values = load(TOP / "roles" / role / "defaults" / "main.yml")
     filled = {}
@@ -51,7 +51,7 @@ def defaults(role: str) -> dict[str, t.Any]:
 
 
 def texts(role: str, *, apart: bool = False, **more: t.Any) -> list[str]:
-    """The role's templates, values filled in, in the order of their names; apart: those for teardown only, else all others."""
+    """Rendered templates of the role, sorted by name. `apart`: only those for teardown, else all others."""
     environment = _environment(keep_trailing_newline=True)
     files = [
         path
@@ -74,19 +74,19 @@ def manifests(role: str, **more: t.Any) -> list[dict[str, t.Any]]:
 
 
 def everything(role: str) -> list[dict[str, t.Any]]:
-    """What the role ever applies, its teardown included."""
+    """All objects that the role applies, including those of its teardown."""
     return manifests(role) + parse_manifests(texts(role, apart=True))
 
 
 @functools.cache
 def _image_users() -> dict[str, int]:
-    """By the repository's last name. What Dockerfiles say, as the simulated fleet has it too."""
+    """Users of images from their Dockerfiles by image name, like in the simulated fleet."""
     families = load(TOP / "roles" / "sandbox" / "files" / "fleet_agent" / "data" / "images.yaml")["families"]
     return {name: int(family.get("user", 0)) for name, family in families.items()}
 
 
 def user_of(spec: dict[str, t.Any], container: dict[str, t.Any]) -> int:
-    """uid of a container's processes: its own word, else the pod's, else the image's."""
+    """User ID of a container's processes: from the container, else from the pod, else from the image."""
     for context in (container.get("securityContext", {}), spec.get("securityContext", {})):
         if "runAsUser" in context:
             return int(context["runAsUser"])
@@ -94,12 +94,12 @@ def user_of(spec: dict[str, t.Any], container: dict[str, t.Any]) -> int:
 
 
 def settings(role: str, **more: t.Any) -> dict[str, t.Any]:
-    """What the role hands to its filter: all settings by their name without the role's."""
+    """Settings that the role passes to its filter, by their name without the role's prefix."""
     return {name.removeprefix(f"{role}_"): value for name, value in defaults(role).items()} | more
 
 
 def fleet(*classes: dict[str, t.Any], **more: t.Any) -> dict[str, t.Any]:
-    """As node_info returns it."""
+    """A fleet like node_info returns it."""
     return {
         "classes": list(classes),
         "platform": {"distribution": "kubernetes", "version": "v1.36.4"},

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the roles' manifests promise by hand-written data: rights, images, tolerations, placement, owner labels."""
+"""Manifests of the roles compared with data of the tests: rights, images, tolerations, placement, owner labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def containers(role: str) -> list[tuple[str, dict[str, t.Any], dict[str, t.Any]]
 
 
 def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) -> dict[str, t.Any]:
-    """A container's rights as the table in vars/rights.yml writes them."""
+    """Rights of a container in the format of the table in vars/rights.yml."""
     security = container.get("securityContext", {})
     hosts = {volume["name"]: volume["hostPath"]["path"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
     mounts = [mount for mount in container.get("volumeMounts", ()) if mount["name"] in hosts]
@@ -60,15 +60,15 @@ def rights_of(name: str, spec: dict[str, t.Any], container: dict[str, t.Any]) ->
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_rights_are_those_of_the_table(role: str) -> None:
+def test_rights_match_the_table(role: str) -> None:
     table = stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_rights"]
     assert all(len(row["why"]) > 20 for row in table)
-    told = [{key: value for key, value in row.items() if key != "why"} for row in table]
-    assert [rights_of(*one) for one in containers(role)] == told
+    expected = [{key: value for key, value in row.items() if key != "why"} for row in table]
+    assert [rights_of(*one) for one in containers(role)] == expected
 
 
 def api_rights_of(role: str) -> list[dict[str, t.Any]]:
-    """One row a rule and account, as the table in vars/rights.yml writes them."""
+    """One row for each rule and account, in the format of the table in vars/rights.yml."""
     found = stack.everything(role)
     rules = {
         (one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")
@@ -90,21 +90,21 @@ def api_rights_of(role: str) -> list[dict[str, t.Any]]:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_rights_at_the_api_are_those_of_the_table(role: str) -> None:
+def test_api_rights_match_the_table(role: str) -> None:
     table = stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_api_rights"]
     assert all(len(row["why"]) > 20 for row in table)
-    told = [{key: value for key, value in row.items() if key != "why"} for row in table]
-    assert sorted(api_rights_of(role), key=str) == sorted(told, key=str)
+    expected = [{key: value for key, value in row.items() if key != "why"} for row in table]
+    assert sorted(api_rights_of(role), key=str) == sorted(expected, key=str)
 
 
 def calls_of(role: str) -> list[dict[str, t.Any]]:
-    """What vars/rights.yml has read in the sources of the programs, a row for each program and account."""
+    """API calls from the sources of the programs, one row for each program and account."""
     return stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_api_calls"]
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_each_right_has_its_call_in_the_program_and_each_call_its_right(role: str) -> None:
-    """The source of a right is the real program, not what plays it on simulated nodes."""
+def test_each_right_has_a_call_in_the_program_and_each_call_a_right(role: str) -> None:
+    """The source of a right is the real program, not the simulated one."""
     granted = {
         (row["account"], row["cluster"], row["group"], resource, verb)
         for row in api_rights_of(role)
@@ -124,8 +124,8 @@ def test_each_right_has_its_call_in_the_program_and_each_call_its_right(role: st
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_calls_were_read_at_the_version_that_the_role_brings(role: str) -> None:
-    """Another image has calls of its own: read them again, then write its version into the table."""
+def test_calls_were_read_from_the_version_of_the_role(role: str) -> None:
+    """Another image can have other calls: read them again, then set its version in the table."""
     for row in calls_of(role):
         name, _colon, tag = stack.defaults(role)[row["image"]].rpartition("/")[2].partition(":")
         assert tag == row["version"], row["account"]
@@ -135,7 +135,7 @@ def test_calls_were_read_at_the_version_that_the_role_brings(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_what_keeps_a_program_from_a_call_is_in_its_manifest(role: str) -> None:
+def test_settings_that_prevent_a_call_are_in_the_manifest(role: str) -> None:
     for row in calls_of(role):
         for entry in row["not_made"]:
             if isinstance(entry["because"], str):
@@ -167,10 +167,10 @@ def test_node_agents_tolerate_taints_of_pools_and_our_quarantine(role: str) -> N
 
 
 @pytest.mark.parametrize("role", ["driver", "device_plugin"])
-def test_pods_that_prove_a_node_come_wherever_its_agents_run(role: str) -> None:
+def test_validation_pods_tolerate_the_same_taints_as_agents(role: str) -> None:
     agents = [one["spec"]["template"]["spec"] for one in stack.manifests(role) if one["kind"] == "DaemonSet"]
-    proving = stack.defaults("gpu_validation")["gpu_validation_tolerations"]
-    assert agents and all(toleration in proving for spec in agents for toleration in spec["tolerations"])
+    validation_tolerations = stack.defaults("gpu_validation")["gpu_validation_tolerations"]
+    assert agents and all(toleration in validation_tolerations for spec in agents for toleration in spec["tolerations"])
 
 
 def test_controllers_pass_the_restricted_profile() -> None:
@@ -187,7 +187,7 @@ def test_controllers_pass_the_restricted_profile() -> None:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
-def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
+def test_only_the_restricted_driver_manager_writes_nodes() -> None:
     writers = {}
     for role in stack.ROLES:
         for one in stack.everything(role):
@@ -213,13 +213,13 @@ def test_no_node_agent_writes_nodes_but_the_guarded_driver_manager() -> None:
 WRITES = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE", "deletecollection": "DELETE"}
 
 
-def held_by(policy: dict[str, t.Any]) -> set[tuple[str, ...]]:
-    """Account, API group, resource and operation of each write that an admission policy judges by its token's node."""
+def restricted_by(policy: dict[str, t.Any]) -> set[tuple[str, ...]]:
+    """Account, API group, resource and operation of each write that an admission policy restricts to the node of the token."""
     assert policy["failurePolicy"] == "Fail"
     assert any('variables.node != ""' in rule["expression"] for rule in policy["validations"])
     (condition,) = policy["matchConditions"]
     account = re.fullmatch(r'request\.userInfo\.username == "system:serviceaccount:([^"]+)"', condition["expression"])
-    assert account, "a policy that may judge others as well keeps them from writing where it fails"
+    assert account, "a policy that also applies to other accounts would deny their writes if it fails"
     return {
         (account[1], group, resource, do)
         for rule in policy["matchConstraints"]["resourceRules"]
@@ -229,8 +229,8 @@ def held_by(policy: dict[str, t.Any]) -> set[tuple[str, ...]]:
     }
 
 
-def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
-    """By an admission policy for its account, whose rules ask for the token's node, with a binding that denies."""
+def test_all_writes_of_a_node_agent_are_restricted_to_its_own_node() -> None:
+    """An admission policy for its account checks the node of the token, and its binding denies."""
     found = [one for role in stack.ROLES for one in stack.everything(role)]
     agents = {
         f"{one['metadata']['namespace']}:{one['spec']['template']['spec']['serviceAccountName']}"
@@ -240,7 +240,7 @@ def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
     rules = {
         (one["kind"], one["metadata"]["name"]): one["rules"] for one in found if one["kind"] in ("Role", "ClusterRole")
     }
-    may = {
+    allowed = {
         (f"{subject['namespace']}:{subject['name']}", group, resource, WRITES[verb])
         for one in found
         if one["kind"] in ("RoleBinding", "ClusterRoleBinding")
@@ -256,22 +256,22 @@ def test_all_that_a_node_agent_may_write_is_held_to_its_own_node() -> None:
         for one in found
         if one["kind"].endswith("PolicyBinding") and one["spec"]["validationActions"] == ["Deny"]
     }
-    held = {
+    restricted = {
         write
         for one in found
         if one["kind"] == "ValidatingAdmissionPolicy" and one["metadata"]["name"] in denying
-        for write in held_by(one["spec"])
+        for write in restricted_by(one["spec"])
     }
-    written = {one for one in may if one[0] in agents}
+    written = {one for one in allowed if one[0] in agents}
     assert {account for account, *_what in written} == {
         "hwaccel-gpu:nfd-worker",
         "hwaccel-gpu:gpu-feature-discovery",
         "hwaccel-gpu:nvidia-driver",
     }
-    assert written - held == set()
+    assert written - restricted == set()
 
 
-def test_driver_container_has_what_a_real_driver_needs() -> None:
+def test_the_driver_container_has_the_settings_of_a_real_driver() -> None:
     daemon_set = next(
         one
         for one in stack.manifests("driver")
@@ -292,7 +292,7 @@ def test_driver_container_has_what_a_real_driver_needs() -> None:
     assert spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
 
 
-def test_validator_proves_in_order_through_the_runtime_without_taking_a_gpu() -> None:
+def test_the_validator_runs_its_steps_in_order_without_allocating_a_gpu() -> None:
     spec = next(spec for name, spec in workloads("driver") if name == "nvidia-validator")
     assert [one["name"] for one in spec["initContainers"]] == [
         "driver-validation",
@@ -305,13 +305,13 @@ def test_validator_proves_in_order_through_the_runtime_without_taking_a_gpu() ->
     assert spec["containers"][0]["readinessProbe"]["exec"]["command"] == ["sh", "/opt/hwaccel/probe.sh"]
 
 
-def test_who_closes_a_gate_on_leaving_has_time_for_it() -> None:
+def test_pods_that_close_a_gate_when_they_end_have_a_grace_period() -> None:
     leaving = {name: spec for name, spec in workloads("driver") if name in ("nvidia-driver", "nvidia-validator")}
     assert len(leaving) == 2
     assert all(spec.get("terminationGracePeriodSeconds", 30) >= 30 for spec in leaving.values())
 
 
-def test_plugin_waits_for_the_proof_of_this_boot() -> None:
+def test_the_plugin_waits_for_the_validation_of_this_boot() -> None:
     for name, spec in workloads("device_plugin"):
         wait = spec["initContainers"][0]
         assert "cuda-ready" in wait["args"][0], name
@@ -319,7 +319,7 @@ def test_plugin_waits_for_the_proof_of_this_boot() -> None:
         assert spec["runtimeClassName"] == "nvidia"
 
 
-def test_consumers_of_the_driver_see_mounts_that_come_later() -> None:
+def test_consumers_of_the_driver_see_later_mounts() -> None:
     for role in ("driver", "device_plugin"):
         for name, _spec, container in containers(role):
             for mount in container.get("volumeMounts", ()):
@@ -327,7 +327,7 @@ def test_consumers_of_the_driver_see_mounts_that_come_later() -> None:
                     assert mount["mountPropagation"] == "HostToContainer", f"{name} {container['name']}"
 
 
-def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node() -> None:
+def test_feature_discovery_publishes_vendor_labels_with_the_node_as_owner() -> None:
     config = next(one for one in stack.manifests("feature_discovery") if one["metadata"]["name"] == "nfd-worker-conf")[
         "data"
     ]["nfd-worker.conf"]
@@ -335,14 +335,14 @@ def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node(
     assert worker["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
     assert worker["core"]["ownerRefs"] == ["node"]
     allowed = re.compile(worker["core"]["labelWhiteList"])
-    for wanted in (
+    for feature in (
         "pci-10de.present",
         "kernel-version.full",
         "system-os_release.ID",
         "system-os_release.VERSION_ID",
         "cpu-model.vendor_id",
     ):
-        assert allowed.search(wanted), wanted
+        assert allowed.search(feature), feature
     assert not allowed.search("cpu-cpuid.AVX512F")
 
 
@@ -357,7 +357,7 @@ def test_feature_discovery_publishes_the_vendor_label_and_owns_findings_by_node(
         ),
     ],
 )
-def test_findings_of_our_agents_namespaces_alone_become_labels(more: dict[str, t.Any], namespaces: list[str]) -> None:
+def test_only_features_in_namespaces_of_our_agents_become_labels(more: dict[str, t.Any], namespaces: list[str]) -> None:
     found = next(
         one for one in stack.manifests("feature_discovery", **more) if one["metadata"]["name"] == "nfd-master-conf"
     )["data"]["nfd-master.conf"]

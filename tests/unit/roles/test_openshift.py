@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every pod of every role, as it is made for OpenShift, before the SecurityContextConstraints that its ServiceAccount is bound to."""
+"""Every pod of every role on OpenShift is admitted by the SecurityContextConstraints that its ServiceAccount is bound to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import scc, stack
 Manifest = dict[str, t.Any]
 OPENSHIFT = {"distribution": "openshift", "version": "v1.35.0"}
 RHCOS = stack.node_class(kernel="5.14.0-570.el9.x86_64", os_id="rhcos", os_version="4.20", runtime="cri-o")
-#: What makes pods of a role other than by default, by what is told of it.
+#: Settings with other pods than the defaults of a role, by a description.
 VARIANTS: dict[str, tuple[str, dict[str, t.Any]]] = {
     **{role: (role, {}) for role in stack.ROLES},
     "monitoring, profiling": ("monitoring", {"profiling": True}),
@@ -29,8 +29,8 @@ VARIANTS: dict[str, tuple[str, dict[str, t.Any]]] = {
 }
 
 
-def made() -> dict[str, list[Manifest]]:
-    """What each is applied with on OpenShift, the workload of each pod that the validation runs among it."""
+def objects_on_openshift() -> dict[str, list[Manifest]]:
+    """Objects of each variant on OpenShift, including a workload for each pod of the validation."""
     fleet = stack.fleet(RHCOS, platform=OPENSHIFT)
     found = {name: run(role, fleet, pools=[TRAINING], **more)["objects"] for name, (role, more) in VARIANTS.items()}
     apart = stack.texts("feature_discovery", apart=True)
@@ -52,18 +52,18 @@ def validation(platform: dict[str, str]) -> list[Manifest]:
     ]
 
 
-MADE = made()
+OBJECTS = objects_on_openshift()
 PODS = {
     (name, one["metadata"]["name"]): one
-    for name, objects in MADE.items()
+    for name, objects in OBJECTS.items()
     for one in objects
     if one["kind"] in ("DaemonSet", "Deployment", "Job")
 }
 
 
-#: Pods that only say why a node gets no driver; they need nothing, and no user of theirs is lost.
-TELLS = {one["metadata"]["name"] for one in PODS.values() if "-other-kernels-" in one["metadata"]["name"]}
-#: Not of every OpenShift that this collection may meet: it came to the operator's main branch in 2025.
+#: Pods that only report why a node has no driver. They need no permissions, and any user is sufficient.
+REPORTING = {one["metadata"]["name"] for one in PODS.values() if "-other-kernels-" in one["metadata"]["name"]}
+#: Constraints that not every supported OpenShift has: they were added in 2025.
 RECENT = {"hostmount-anyuid-v2"}
 
 
@@ -94,26 +94,26 @@ def test_there_is_a_pod_of_every_role() -> None:
 
 
 @pytest.mark.parametrize("key", sorted(PODS), ids="/".join)
-def test_a_pod_is_admitted_as_what_its_account_is_bound_to(key: tuple[str, str]) -> None:
-    workload, objects = PODS[key], MADE[key[0]]
+def test_a_pod_is_admitted_by_the_constraints_of_its_account(key: tuple[str, str]) -> None:
+    workload, objects = PODS[key], OBJECTS[key[0]]
     spec, bound = workload["spec"]["template"]["spec"], bound_to(workload, objects)
-    assert len(bound) == 1, "no SecurityContextConstraints of its own"
-    if key[1] in TELLS:
-        assert scc.admitted_by(spec, bound) in scc.EVERYBODYS
+    assert len(bound) == 1, "it has no SecurityContextConstraints"
+    if key[1] in REPORTING:
+        assert scc.admitted_by(spec, bound) in scc.FOR_ALL_USERS
         return
-    # Under a narrower one, which the admission prefers, its users and SELinux types would become others than the manifest's.
+    # Admission prefers more restrictive constraints, which would replace users and SELinux types of the manifest.
     assert {scc.admitted_by(spec, bound)} == bound, {
-        name: scc.refusals(spec, scc.ALL[name]) for name in (*scc.EVERYBODYS, *bound)
+        name: scc.refusals(spec, scc.ALL[name]) for name in (*scc.FOR_ALL_USERS, *bound)
     }
     assert {"kind": "ServiceAccount", "name": spec["serviceAccountName"]} in [
         {"kind": one["kind"], "name": one["metadata"]["name"]} for one in objects
     ]
 
 
-@pytest.mark.parametrize("key", sorted(key for key in PODS if key[1] not in TELLS), ids="/".join)
-def test_no_narrower_constraints_that_openshift_brings_admit_it(key: tuple[str, str]) -> None:
+@pytest.mark.parametrize("key", sorted(key for key in PODS if key[1] not in REPORTING), ids="/".join)
+def test_no_more_restrictive_constraints_of_openshift_admit_it(key: tuple[str, str]) -> None:
     workload = PODS[key]
-    (bound,) = bound_to(workload, MADE[key[0]])
+    (bound,) = bound_to(workload, OBJECTS[key[0]])
     narrower = list(scc.ALL)[: list(scc.ALL).index(bound)]
     assert [
         name
@@ -123,31 +123,31 @@ def test_no_narrower_constraints_that_openshift_brings_admit_it(key: tuple[str, 
 
 
 @pytest.mark.parametrize("key", sorted(PODS), ids="/".join)
-def test_who_may_not_be_root_is_not_root_by_its_image(key: tuple[str, str]) -> None:
+def test_images_of_pods_without_root_have_another_user(key: tuple[str, str]) -> None:
     spec = PODS[key]["spec"]["template"]["spec"]
-    (bound,) = bound_to(PODS[key], MADE[key[0]])
+    (bound,) = bound_to(PODS[key], OBJECTS[key[0]])
     if scc.ALL[bound]["runAsUser"]["type"] == "MustRunAsNonRoot":
         assert all(stack.user_of(spec, one) for one in [*spec.get("initContainers", ()), *spec["containers"]])
 
 
-def test_constraints_of_the_table_of_rights_are_those_that_are_bound() -> None:
+def test_constraints_in_the_table_of_rights_match_the_bindings() -> None:
     for (name, workload), manifest in PODS.items():
-        if workload in TELLS:
+        if workload in REPORTING:
             continue
         role = name.partition(",")[0]
         rows = stack.load(stack.TOP / "roles" / role / "vars" / "rights.yml")[f"__{role}_rights"]
-        told = {row["scc"] for row in rows if workload.startswith(row["workload"])}
-        assert bound_to(manifest, MADE[name]) == told, (name, workload)
+        expected = {row["scc"] for row in rows if workload.startswith(row["workload"])}
+        assert bound_to(manifest, OBJECTS[name]) == expected, (name, workload)
 
 
 @pytest.mark.parametrize("platform", ["kubernetes", "k3s", "rke2"])
-def test_elsewhere_validation_makes_nothing_and_its_pods_run_under_no_account_of_their_own(platform: str) -> None:
+def test_on_other_platforms_validation_has_no_objects_and_no_account(platform: str) -> None:
     found = validation({"distribution": platform, "version": "v1.36.0"})
     assert {one["kind"] for one in found} == {"Job"}
     assert all("serviceAccountName" not in one["spec"]["template"]["spec"] for one in found)
 
 
-def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
+def test_an_existing_account_is_used() -> None:
     plan = stage_objects(
         stack.texts("gpu_validation"),
         "gpu_validation",
@@ -158,7 +158,7 @@ def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "asked", "objects", "faults"),
+    ("declared", "observed", "objects", "faults"),
     [
         ("openshift", None, 3, []),
         ("", None, 0, []),
@@ -166,23 +166,23 @@ def test_an_account_that_somebody_else_brings_is_used_as_it_is() -> None:
         ("openshift", OPENSHIFT, 3, []),
     ],
 )
-def test_the_platform_is_what_the_cluster_says_and_without_one_what_is_declared(
+def test_the_platform_is_observed_or_else_declared(
     declared: str,
-    asked: dict[str, str] | None,
+    observed: dict[str, str] | None,
     objects: int,
     faults: list[str],
 ) -> None:
-    facts = {"platform": asked} if asked else None
+    facts = {"platform": observed} if observed else None
     plan = stage_objects(
         stack.texts("gpu_validation"), "gpu_validation", stack.settings("gpu_validation", distribution=declared), facts
     )
     assert (len(plan["objects"]), [fault["what"] for fault in plan["faults"]]) == (objects, faults)
 
 
-# -- the judge itself
+# -- the simulated admission itself
 
 
-def test_the_validation_pod_under_the_account_of_its_namespace_is_refused_as_openshift_refuses_it() -> None:
+def test_the_validation_pod_without_an_account_is_denied_like_on_openshift() -> None:
     spec = stack.validation_pod()["spec"]
     assert "serviceAccountName" not in spec and scc.admitted_by(spec, ()) == ""
     assert scc.refusals(spec, scc.ALL["restricted-v2"]) == [
@@ -190,7 +190,7 @@ def test_the_validation_pod_under_the_account_of_its_namespace_is_refused_as_ope
     ]
 
 
-#: Field of pod or container, its value, and what is then said under nonroot-v2.
+#: Field of pod or container, its value, and the expected message of nonroot-v2.
 WRONG: tuple[tuple[str, str, t.Any, str], ...] = (
     ("pod", "hostNetwork", True, "hostNetwork is not allowed"),
     ("pod", "hostPID", True, "hostPID is not allowed"),
@@ -219,18 +219,18 @@ WRONG: tuple[tuple[str, str, t.Any, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("where", "field", "value", "told"), WRONG, ids=lambda value: str(value)[:40])
-def test_a_right_more_is_refused(where: str, field: str, value: t.Any, told: str) -> None:
+@pytest.mark.parametrize(("where", "field", "value", "message"), WRONG, ids=lambda value: str(value)[:40])
+def test_each_additional_right_is_denied(where: str, field: str, value: t.Any, message: str) -> None:
     spec = copy.deepcopy(
         next(one for key, one in PODS.items() if key == ("feature_discovery", "nfd-master"))["spec"]["template"]["spec"]
     )
     assert scc.refusals(spec, scc.ALL["nonroot-v2"]) == []
     (spec if where == "pod" else spec["containers"][0].setdefault("securityContext", {}))[field] = value
-    assert [text for text in scc.refusals(spec, scc.ALL["nonroot-v2"]) if text.endswith(told)]
+    assert [text for text in scc.refusals(spec, scc.ALL["nonroot-v2"]) if text.endswith(message)]
     assert scc.refusals(spec, scc.ALL["privileged"]) == []
 
 
-def test_groups_and_host_ports_are_judged_too() -> None:
+def test_groups_and_host_ports_are_checked_too() -> None:
     spec: Manifest = {
         "securityContext": {"fsGroup": 0, "supplementalGroups": [0]},
         "containers": [{"name": "a", "ports": [{"hostPort": 80}]}],

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose the containers' processes are."""
+"""Users of container processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles.test_manifests import cont
 
 
 @pytest.mark.parametrize("role", stack.ROLES)
-def test_who_writes_to_the_host_is_root(role: str) -> None:
-    """What the kubelet makes for a host path is root's, and capabilities of a privileged container are root's too."""
+def test_containers_that_write_to_the_host_run_as_root(role: str) -> None:
+    """Root owns folders that the kubelet creates for host paths, and capabilities of a privileged container also need root."""
     for name, spec, container in containers(role):
         hosts = {volume["name"] for volume in spec.get("volumes", ()) if "hostPath" in volume}
         writes = any(
@@ -23,8 +23,8 @@ def test_who_writes_to_the_host_is_root(role: str) -> None:
             assert stack.user_of(spec, container) == 0, f"{name} {container['name']}"
 
 
-def test_nobody_else_is_root_without_a_reason() -> None:
-    """The gates of the device plugin and of the exporter read one file of the host's root, and the exporter connects to the kubelet's socket."""
+def test_no_other_container_runs_as_root_without_a_reason() -> None:
+    """Gates of the device plugin and the exporter read a file of root on the host, and the exporter connects to the kubelet's socket."""
     found = {
         (name, one["name"])
         for role in stack.ROLES

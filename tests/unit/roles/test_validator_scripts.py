@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The validator's scripts as they are, run by a shell in a folder that stands for the node."""
+"""The unchanged scripts of the validator, run by a shell in a folder that simulates the node."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ GATES = ("driver-ready", "host-driver-ready", "toolkit-ready", "cuda-ready")
 
 
 def scripts(folder: pathlib.Path) -> pathlib.Path:
-    """The scripts in a folder of their own, with paths of the node below `folder`; its gates are open."""
+    """The scripts in a separate folder, with paths of the node below `folder`. The gates are open."""
     (config,) = (
         one
         for one in stack.everything("driver")
         if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "nvidia-validator-scripts"
     )
     where, validations = folder / "scripts", folder / "validations"
-    for made in (where, validations):
-        made.mkdir()
-    places = {"/opt/hwaccel": where, "/run/nvidia/validations": validations, "/validated": folder / "validated"}
+    for created in (where, validations):
+        created.mkdir()
+    replacements = {"/opt/hwaccel": where, "/run/nvidia/validations": validations, "/validated": folder / "validated"}
     for name, text in config["data"].items():
-        for path, stands_for in places.items():
-            text = text.replace(path, str(stands_for))
+        for path, replacement in replacements.items():
+            text = text.replace(path, str(replacement))
         (where / name).write_text(text)
     for gate in (*GATES, ".cuda-proof"):
         (validations / gate).touch()
     return where
 
 
-def test_a_validator_that_is_asked_to_end_closes_its_gates_itself(tmp_path: pathlib.Path) -> None:
-    """Without a hook, whose exec the restart of a container runtime can break."""
+def test_a_terminated_validator_closes_its_gates_itself(tmp_path: pathlib.Path) -> None:
+    """It does so without a hook, whose exec a restart of the container runtime can interrupt."""
     where = scripts(tmp_path)
     with subprocess.Popen(["sh", where / "watch.sh"], stdout=subprocess.PIPE, text=True) as watch:
         assert watch.stdout is not None
@@ -45,7 +45,7 @@ def test_a_validator_that_is_asked_to_end_closes_its_gates_itself(tmp_path: path
     assert sorted(path.name for path in (tmp_path / "validations").iterdir()) == [".cuda-proof"]
 
 
-#: Programs of the image and of the driver, on a node with one GPU. nvidia-validator fails as often as there are such files.
+#: Programs of the image and the driver on a node with one GPU. nvidia-validator fails once for each file in $FAILS.
 _PROGRAMS = {
     "nvidia-validator": 'rm "$FAILS/$(ls "$FAILS" | head -n 1)" 2>/dev/null && exit 1\nmkdir -p "$OUTPUT_DIR"\n'
     'echo IS_HOST_DRIVER=false >"$OUTPUT_DIR/$COMPONENT-ready"\n',
@@ -54,8 +54,8 @@ _PROGRAMS = {
 }
 
 
-def test_a_step_that_failed_twice_and_passed_then_leaves_no_gate_half_open(tmp_path: pathlib.Path) -> None:
-    """The kubelet repeats that step alone, and its second failure has closed what the step before it had opened."""
+def test_after_two_failures_of_a_step_the_watch_opens_all_gates(tmp_path: pathlib.Path) -> None:
+    """The kubelet repeats only that step, and its second failure has closed the gate that the previous step had opened."""
     where, validations, programs, fails = (
         scripts(tmp_path),
         tmp_path / "validations",
@@ -71,16 +71,16 @@ def test_a_step_that_failed_twice_and_passed_then_leaves_no_gate_half_open(tmp_p
         (fails / name).touch()
     (validations / ".driver-ctr-ready").touch()
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOSTNAME": "validator", "FAILS": str(fails)}
-    tries = [
+    attempts = [
         subprocess.run(["sh", where / "toolkit.sh"], env=environment, check=False, capture_output=True).returncode
         for _number in range(3)
     ]
-    assert tries == [1, 1, 0]
+    assert attempts == [1, 1, 0]
     subprocess.run(["sh", where / "cuda.sh"], env=environment, check=True, capture_output=True)
     assert not (validations / "driver-ready").exists()
     with subprocess.Popen(["sh", where / "watch.sh"], env=environment, stdout=subprocess.PIPE, text=True) as watch:
         assert watch.stdout is not None
         proven = any(line == "all validations are successful\n" for line in watch.stdout)
-        there = {name for name in GATES if (validations / name).exists()}
+        existing = {name for name in GATES if (validations / name).exists()}
         watch.terminate()
-    assert (proven, there) == (True, {"driver-ready", "toolkit-ready", "cuda-ready"})
+    assert (proven, existing) == (True, {"driver-ready", "toolkit-ready", "cuda-ready"})
