@@ -25,17 +25,17 @@ SCRIPT = pathlib.Path(__file__).parents[4] / "roles" / "dns_pxe" / "files" / "fe
 
 @pytest.fixture
 def mirror() -> c.Iterator[c.Callable[..., Mirror]]:
-    made: list[tuple[Mirror, threading.Thread]] = []
+    started: list[tuple[Mirror, threading.Thread]] = []
 
-    def make(*breaks: int, ranges: bool = True) -> Mirror:
+    def start(*breaks: int, ranges: bool = True) -> Mirror:
         server = Mirror(list(breaks), ranges)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        made.append((server, thread))
+        started.append((server, thread))
         return server
 
-    yield make
-    for server, thread in made:
+    yield start
+    for server, thread in started:
         server.shutdown()
         thread.join()
         server.server_close()
@@ -117,8 +117,8 @@ def signer() -> c.Iterator[Signer]:
     if not shutil.which("gpgv"):
         pytest.skip("signatures are checked by gpgv")
     # The path of a GPG socket must be short.
-    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as made:
-        yield made
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as signer:
+        yield signer
 
 
 def test_a_file_needs_a_signature_of_a_trusted_key(
@@ -137,10 +137,10 @@ def test_a_file_needs_a_signature_of_a_trusted_key(
     for invalid in (str(signer.detached(content)), str(tmp_path / "missing")):
         assert fetch(mirror(), path, "", invalid, keyring).startswith("its signature is not by a trusted key: ")
         assert list(path.parent.iterdir()) == []
-    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as stranger:
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as other_signer:
         content.write_bytes(CONTENT)
         (tmp_path / "content.sig").unlink()
-        assert "No public key" in fetch(mirror(), path, "", str(stranger.detached(content)), keyring)
+        assert "No public key" in fetch(mirror(), path, "", str(other_signer.detached(content)), keyring)
     assert list(path.parent.iterdir()) == []
 
 
