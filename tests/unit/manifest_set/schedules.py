@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Several runs of `ensure` on one cluster in memory, one request at a time, in any order: what test_hold.py explores.
+"""Several runs of `ensure` on one cluster in memory, one request at a time, in any order, for test_hold.py.
 
-Each run is a thread that has the baton from one answer of the server, or one sleep, to the next: a schedule is what it is, every time.
-Nothing of the engine is written anew here, only what is around it: time, hosts with their clocks and processes, the controller that runs
-slices, and the way to the server. What must never be is judged by what reaches the server.
+Each run is a thread that runs alone from one answer of the server, or one sleep, to the next, so a schedule is deterministic.
+The engine itself is real. Its environment is simulated: time, hosts with their clocks and processes, the controller that runs
+slices, and the connection to the server. Violations are detected from the requests that reach the server.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ _REQUESTS = (*_WRITES, "get", "list", "pages", "allowed")
 
 
 class Violation(AssertionError):
-    """What must never be."""
+    """A state that must never occur."""
 
 
 class Killed(BaseException):
-    """SIGKILL, as far as a thread can have it: the wire lets nothing of it through any more."""
+    """Simulates SIGKILL for a thread: the connection transmits no more requests of it."""
 
 
 @dataclasses.dataclass
 class Host:
-    """A machine that runs modules. skew: what its wall clock is ahead; booted: when its monotonic clock began; hidden: /proc shows nothing of others."""
+    """A machine that runs modules. `skew`: seconds that its wall clock is ahead; `booted`: start of its monotonic clock; `hidden`: /proc hides other users."""
 
     name: str
     skew: float
     booted: float
     hidden: bool = False
-    #: pid to user.
+    #: User by process ID.
     processes: dict[int, str] = dataclasses.field(default_factory=dict)
 
 
-class Wire:
-    """The way of one run to the server: requests and answers get lost on it, and every write that is carried out is judged."""
+class Connection:
+    """The connection of one run to the server: requests and answers can be lost, and every executed write is checked."""
 
     def __init__(self, world: World, run: Run) -> None:
         self._world = world
@@ -92,7 +92,7 @@ class Wire:
                 run.pass_on()
                 raise
             if write:
-                world.judge(run, name, args, holds)
+                world.check(run, name, args, holds)
             if fault == "answer lost":
                 return self._unanswered()
             run.pass_on()
@@ -107,7 +107,7 @@ class Wire:
 
 
 def _again(method: c.Callable[..., t.Any], args: tuple[t.Any, ...], options: dict[str, t.Any], first: t.Any) -> t.Any:
-    """The answer was lost, and the transport has sent the request again: what it finds done is its own work."""
+    """The answer was lost, and the transport has retried the request: a conflict shows that the first attempt was executed."""
     try:
         return method(*args, **options)
     except (Conflict, NotFound):
@@ -115,7 +115,7 @@ def _again(method: c.Callable[..., t.Any], args: tuple[t.Any, ...], options: dic
 
 
 class Run:
-    """One task: a controller that runs slices, or one call without slices, in a thread of its own."""
+    """One task in its own thread: a controller that runs slices, or one call without slices."""
 
     def __init__(
         self,
@@ -133,21 +133,21 @@ class Run:
         self.sliced = sliced
         self.wake = 0.0
         self.over = self.killed = self.orphaned = False
-        #: Of the next request.
+        #: Fault of the next request.
         self.fault = ""
-        #: A request of it got no answer, so it cannot be asked to have cleaned up.
+        #: A request of it had no answer, so it need not have released the set.
         self.cut_off = False
         self.report: Report | None = None
         self.failure: HwaccelError | None = None
         self.identity = ""
-        self.wrote = self.robbed = False
+        self.wrote = self.superseded = False
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self.pid = self.worker = 0
         self._thread = threading.Thread(target=self._main, daemon=True)
         self._thread.start()
 
     def step(self) -> None:
-        """On to its next answer, or its next sleep."""
+        """Continue until its next answer, or its next sleep."""
         if self.over:
             return
         self.world.time = max(self.world.time, self.wake)
@@ -156,7 +156,7 @@ class Run:
         self._back.acquire()
 
     def kill(self, what: str = "all") -> None:
-        """all: with the worker, module: the slice of this moment, worker: that alone, so the slice goes on to its end."""
+        """`all`: slice and worker; `module`: the current slice; `worker`: only the worker, so the slice continues to its end."""
         if what in ("all", "worker") and self.sliced:
             self.orphaned = True
             self.controller.processes.pop(self.worker, None)
@@ -188,7 +188,7 @@ class Run:
         except HwaccelError as error:
             self.failure = error
         except Exception as error:
-            # A thread's end that nobody hears of would leave the baton with it.
+            # Without this, an unexpected error would end the thread without a report, and the schedule would hang.
             self.world.violations.append(error)
         self.over = True
         self.host.processes.pop(self.pid, None)
@@ -200,7 +200,7 @@ class Run:
         task, resume = "", {}
         if self.sliced:
             self.worker = self.world.process(self.controller, self.user)
-            task = self.world.seen_from(self.controller, self.worker, holder.this_process)
+            task = self.world.as_process(self.controller, self.worker, holder.this_process)
         while not self.orphaned:
             self.pid = self.world.process(self.host, self.user)
             deadline = self.monotonic() + SLICE if self.sliced else None
@@ -210,15 +210,15 @@ class Run:
                 monotonic=self.monotonic,
                 sleep=self.sleep,
             )
-            asked = ASKS[self.ask]
+            desired = ASKS[self.ask]
             params = DEFAULTS | {
                 "name": NAME,
-                "definition": copy.deepcopy(asked),
+                "definition": copy.deepcopy(desired),
                 "max_prune": "100%",
-                "state": "present" if asked else "absent",
+                "state": "present" if desired else "absent",
             }
-            wire: t.Any = Wire(self.world, self)
-            self.report = ensure(wire, params, clock, resume, check_mode=False, diff=False, task=task)
+            connection: t.Any = Connection(self.world, self)
+            self.report = ensure(connection, params, clock, resume, check_mode=False, diff=False, task=task)
             self.failure = self.report.failure
             self.host.processes.pop(self.pid, None)
             if self.report.pending is None:
@@ -231,7 +231,7 @@ class Run:
 
 
 class World:
-    """The cluster, the hosts, and true time in seconds."""
+    """The cluster, the hosts, and the true time in seconds."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -239,7 +239,7 @@ class World:
         self.hosts = [Host("one", 0.0, 0.0, hidden=True), Host("two", 100.0, -5000.0), Host("three", -100.0, 900.0)]
         self.runs: list[Run] = []
         self.current: Run | None = None
-        #: And what else has ended a run that nobody expected to.
+        #: Violations, and unexpected errors of runs.
         self.violations: list[Exception] = []
         self._pids = 100
         #: Identity to the time of its last write of the record.
@@ -250,7 +250,7 @@ class World:
         for place, name, value in (
             (holder, "_place", lambda: f"{self._here().name} pid:[1]"),
             (holder, "_started", self._start_of),
-            (holder, "os", types.SimpleNamespace(getpid=lambda: self._looking()[1], kill=self._signal)),
+            (holder, "os", types.SimpleNamespace(getpid=lambda: self._current_process()[1], kill=self._signal)),
             (holder, "socket", types.SimpleNamespace(gethostname=lambda: self._here().name)),
             (parallel, "concurrent", types.SimpleNamespace(futures=types.SimpleNamespace(ThreadPoolExecutor=_InOrder))),
         ):
@@ -269,13 +269,13 @@ class World:
         return self.runs[-1]
 
     def finish(self, *runs: Run, steps: int = 6000) -> None:
-        """All at once, each by a step in turn, until they are over."""
-        left = list(runs)
-        while left and not self.violations:
-            # Who sleeps shortest goes first, as time would have it.
-            run = min(left, key=lambda one: one.wake)
+        """Run all in parallel, one step at a time, until they have ended."""
+        remaining = list(runs)
+        while remaining and not self.violations:
+            # The run with the earliest wake-up time is the next one, like in real time.
+            run = min(remaining, key=lambda one: one.wake)
             run.step()
-            left = [one for one in left if not one.over]
+            remaining = [one for one in remaining if not one.over]
             steps -= 1
             if not steps:
                 raise Violation("a run does not end")
@@ -285,18 +285,18 @@ class World:
         host.processes[self._pids] = user
         return self._pids
 
-    _glance: tuple[Host, int] | None = None
+    _process: tuple[Host, int] | None = None
 
-    def seen_from(self, host: Host, pid: int, work: c.Callable[[], str]) -> str:
-        """What a process of another host than the current run's module says."""
-        self._glance = (host, pid)
+    def as_process(self, host: Host, pid: int, work: c.Callable[[], str]) -> str:
+        """The result of `work` in a process of another host than that of the current run's module."""
+        self._process = (host, pid)
         try:
             return work()
         finally:
-            self._glance = None
+            self._process = None
 
-    def judge(self, run: Run, verb: str, args: tuple[t.Any, ...], holds: c.Mapping[str, str]) -> None:
-        """A write that was carried out; holds: holders by the kind of the record, as they were before."""
+    def check(self, run: Run, verb: str, args: tuple[t.Any, ...], holds: c.Mapping[str, str]) -> None:
+        """Check an executed write. `holds`: holders by the kind of the record, before the write."""
         if is_record(verb, args):
             self._take_over(run, holds.get(args[0].kind if verb == "delete" else args[0]["kind"], ""))
             held = "" if verb == "delete" else (args[0]["metadata"].get("annotations") or {}).get(record.HELD_BY, "")
@@ -306,20 +306,20 @@ class World:
         elif is_member(verb, args):
             if run.identity not in holds.values():
                 raise Violation(
-                    f"{run.ask} writes without holding the set: {verb}, held by {', '.join(holds.values()) or 'nobody'}"
+                    f"{run.ask} writes without holding the set: {verb}, held by {', '.join(holds.values()) or 'no run'}"
                 )
-            if run.robbed:
+            if run.superseded:
                 raise Violation(f"{run.ask} writes after another has written: {verb}")
             run.wrote = True
             for other in self.runs:
-                other.robbed = other.robbed or (other is not run and other.wrote)
+                other.superseded = other.superseded or (other is not run and other.wrote)
         known = {key for found in self.server.records() for key in found.members}
         lost = self.server.members().keys() - known
         if lost:
             raise Violation(f"{', '.join(map(str, lost))} is in no record")
 
     def _take_over(self, run: Run, identity: str) -> None:
-        """A write of the record while it bears another's hold: right only where that one is dead, or was silent for the whole time."""
+        """Check a write to a record that another run holds: that run must be dead, or its hold must have expired."""
         for other in self.runs:
             if not identity or other.identity != identity or other is run:
                 continue
@@ -330,24 +330,24 @@ class World:
                 )
 
     def ended(self, run: Run) -> None:
-        """What a task that could still write leaves behind."""
+        """Check that a task that could still write has released the set."""
         if run.killed or run.orphaned or run.cut_off or self.violations:
             return
         if any(found.hold is not None and found.hold.holder == run.identity for found in self.server.records()):
             self.violations.append(Violation(f"{run.ask} has ended and holds the set: {run.failure}"))
 
-    def _looking(self) -> tuple[Host, int]:
-        if self._glance is not None:
-            return self._glance
+    def _current_process(self) -> tuple[Host, int]:
+        if self._process is not None:
+            return self._process
         if self.current is None:
             return self.hosts[0], 1
         return self.current.host, self.current.pid
 
     def _here(self) -> Host:
-        return self._looking()[0]
+        return self._current_process()[0]
 
     def _user(self) -> str:
-        host, pid = self._looking()
+        host, pid = self._current_process()
         return host.processes.get(pid, "root")
 
     def _start_of(self, pid: int) -> str:
@@ -365,7 +365,7 @@ class World:
 
 
 class _InOrder:
-    """A pool of threads that needs none."""
+    """A pool without threads, which runs everything in order."""
 
     def __init__(self, **_options: t.Any) -> None:
         return

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runs of schedules.py ask for, and the cluster in memory that they ask."""
+"""Desired sets of the runs in schedules.py, and their cluster in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def daemon_set(value: str) -> Obj:
 
 
 SECRETS = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": SPACE}, "data": {"v": "MQ=="}}
-#: What runs ask for; None is state: absent.
+#: Desired objects of runs; None is state: absent.
 ASKS: dict[str, list[Obj] | None] = {
     "first": [config_map("a", "1"), daemon_set("1")],
     "second": [config_map("a", "2"), config_map("b", "2")],
@@ -48,14 +48,14 @@ ASKS: dict[str, list[Obj] | None] = {
 
 
 class Server(Cluster):
-    """A DaemonSet is there for a while after it was deleted, and ready a while after it was made."""
+    """A cluster where a DaemonSet still exists for a while after its deletion, and is ready a while after its creation."""
 
     def __init__(self, now: c.Callable[[], float]) -> None:
         super().__init__()
         self._now = now
         self.linger = self.ready_after = 0.0
         self.due: dict[tuple[str, str, str], float] = {}
-        self.made: dict[str, float] = {}
+        self.observed_at: dict[str, float] = {}
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         self.put({"kind": "Namespace", "metadata": {"name": DEFAULT_RECORD_NAMESPACE}})
         self.put({"kind": "Node", "metadata": {"name": "node"}, "status": ready})
@@ -68,7 +68,7 @@ class Server(Cluster):
         for (plural, _space, _name), obj in self.objects.items():
             if (
                 plural == DAEMON_SET.plural
-                and self.made.setdefault(obj["metadata"]["uid"], self._now()) + self.ready_after <= self._now()
+                and self.observed_at.setdefault(obj["metadata"]["uid"], self._now()) + self.ready_after <= self._now()
             ):
                 obj["status"] = {
                     "desiredNumberScheduled": 1,
@@ -89,7 +89,7 @@ class Server(Cluster):
         return [from_objects(obj, ()) for obj in found if obj is not None]
 
     def members(self) -> dict[ObjectKey, Obj]:
-        """Objects of the set, those that are on their way out apart."""
+        """Objects of the set, without those that are being deleted."""
         return {
             ObjectKey.of(obj): obj
             for place, obj in self.objects.items()
@@ -98,7 +98,7 @@ class Server(Cluster):
 
 
 def _place_of(verb: str, args: tuple[t.Any, ...]) -> tuple[str, str, str]:
-    """plural, namespace, name of what a request writes."""
+    """Plural, namespace and name of the object that a request writes."""
     if verb in ("delete", "patch"):
         resource, name, namespace = (*args, "")[:3]
         return resource.plural, namespace, name

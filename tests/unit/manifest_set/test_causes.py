@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an error's body says of its causes."""
+"""Causes from the body of an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 )
 
 
-def test_conflicts_are_read_from_the_answer() -> None:
+def test_field_conflicts_are_read_from_the_answer() -> None:
     found = [
         {
             "reason": "FieldManagerConflict",
@@ -35,7 +35,7 @@ def test_conflicts_are_read_from_the_answer() -> None:
     assert causes.field_conflicts(Conflict("uid")) == []
 
 
-def test_rights_and_immutable_fields_are_read_from_the_answer() -> None:
+def test_missing_permissions_and_immutable_fields_are_read_from_the_answer() -> None:
     message = 'deployments.apps "x" is forbidden: User "u" cannot patch resource "deployments" in API group "apps" in the namespace "n"'
     assert causes.missing_right(Forbidden("f", why=message)) == {
         "verb": "patch",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engine on a cluster in memory: what is written when, and what is told before that."""
+"""The engine on a cluster in memory: the order of writes, and problems that are reported before them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_messages_name_what_their_reader_can_set() -> None:
 def test_daemon_sets_whose_nodes_have_gone_need_no_consent(
     counts: dict[str, int] | None, refused: str, check: bool
 ) -> None:
-    """What is deleted is taken from no node; of one whose controller has not counted yet nobody can say so. counts: of the third."""
+    """Deleting them affects no node. This is unknown while the controller has not updated the status. `counts`: status of the third DaemonSet."""
     cluster = Cluster()
     names = ("left", "elsewhere", "third")
     sets = [
@@ -214,7 +214,7 @@ def test_the_set_is_held_while_it_is_written_and_free_afterwards() -> None:
 @pytest.mark.parametrize(("dead", "timeout", "works"), [(False, 60, False), (True, 0, True), (False, 120, True)])
 @pytest.mark.parametrize("skew", [-100.0, 0.0, 100.0])
 def test_a_hold_of_another_run(dead: bool, timeout: int, works: bool, skew: float) -> None:
-    """It ends where its run is known to be dead, or when it has not been renewed for its time as we see it; what its clock says does not count."""
+    """A hold ends if its run is known to be dead, or if no renewal is observed for its duration. The clock of its run does not matter."""
     cluster, time = Cluster(), Time()
     call(cluster, [config_map("a")], clock=time.clock())
     from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import record

@@ -25,11 +25,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
         ("ConfigMap", "kubectl", "", "data.x", False),
     ],
 )
-def test_known_controllers(kind: str, manager: str, subresource: str, path: str, rightful: bool) -> None:
+def test_known_controllers_may_own_their_fields(
+    kind: str, manager: str, subresource: str, path: str, rightful: bool
+) -> None:
     assert is_rightful(kind, manager, subresource, path) is rightful
 
 
-def test_foreign_fields_are_told_once_at_their_top() -> None:
+def test_foreign_fields_are_reported_once_at_the_topmost_path() -> None:
     sidecar = {'k:{"name":"side"}': {".": {}, "f:name": {}, "f:image": {}}}
     live = {
         "metadata": {
@@ -42,7 +44,7 @@ def test_foreign_fields_are_told_once_at_their_top() -> None:
                     },
                 },
                 {
-                    "manager": "them",
+                    "manager": "other",
                     "operation": "Update",
                     "fieldsV1": {
                         "f:metadata": {"f:labels": {"f:x": {}}},
@@ -59,4 +61,4 @@ def test_foreign_fields_are_told_once_at_their_top() -> None:
         }
     }
     found = foreign_fields(ObjectKey("", "Pod", "n", "p"), live, "me", fieldsets.of_object(live, "me"))
-    assert [(item["path"], item["manager"]) for item in found] == [('spec.containers[name="side"]', "them")]
+    assert [(item["path"], item["manager"]) for item in found] == [('spec.containers[name="side"]', "other")]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting until deleted workloads are gone, pods included; pods of a node that is away stay until it is back, everything else goes."""
+"""Waiting for the deletion of workloads and their pods. Pods of a node that is not ready stay until it is ready again; everything else is deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def removed(cluster: WorkloadCluster) -> tuple[Report, float]:
 
 
 @pytest.mark.parametrize("ready", ["Unknown", "False"])
-def test_pods_on_a_node_that_is_away_are_named_and_not_waited_for(ready: str) -> None:
+def test_pods_on_a_node_that_is_not_ready_are_named_and_not_waited_for(ready: str) -> None:
     cluster = installed(good="True", bad=ready)
     report, seconds = removed(cluster)
     assert report.failure is None, str(report.failure)
@@ -67,7 +67,7 @@ def test_pods_on_a_node_that_is_away_are_named_and_not_waited_for(ready: str) ->
     ]
 
 
-def test_slices_too_short_to_wait_come_to_the_same() -> None:
+def test_short_slices_have_the_same_result() -> None:
     cluster, time = installed(good="True", bad="Unknown"), Time()
     report = call(cluster, state="absent", wait=True, wait_timeout=300, clock=time.clock(0))
     for _slice in range(20):
@@ -79,7 +79,7 @@ def test_slices_too_short_to_wait_come_to_the_same() -> None:
     assert (report.pending, report.failure, len(report.warnings)) == (None, None, 2)
 
 
-def test_nothing_is_left_to_remove_by_a_second_run() -> None:
+def test_a_second_run_has_nothing_to_remove() -> None:
     cluster = installed(good="True", bad="Unknown")
     removed(cluster)
     cluster.writes.clear()
@@ -87,26 +87,26 @@ def test_nothing_is_left_to_remove_by_a_second_run() -> None:
     assert (again.failure, again.changed, cluster.writes) == (None, False, [])
 
 
-def test_pods_that_do_not_end_on_a_node_that_is_ready_are_waited_for_and_named() -> None:
+def test_pods_that_do_not_end_on_a_ready_node_are_waited_for_and_named() -> None:
     cluster = installed(good="True", bad="Unknown")
     cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
     report, seconds = removed(cluster)
     assert seconds >= 300
-    told = str(report.failure)
-    assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good, pod n/agent-1 on node bad" in told
-    assert "kubectl describe pod" in told
-    assert "finalizers" not in told
+    message = str(report.failure)
+    assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good, pod n/agent-1 on node bad" in message
+    assert "kubectl describe pod" in message
+    assert "finalizers" not in message
 
 
-def test_a_pod_whose_node_is_gone_is_waited_for() -> None:
+def test_a_pod_whose_node_was_deleted_is_waited_for() -> None:
     cluster = installed(bad="Unknown")
 
-    def gone(_request: Request) -> None:
+    def node_deleted(_request: Request) -> None:
         cluster.objects.pop(("pods", "n", "agent-0"), None)
         cluster.objects.pop(("daemonsets", "n", "agent"), None)
         raise NotFound("nodes bad not found")
 
-    cluster.on("get", gone, kind="Node")
+    cluster.on("get", node_deleted, kind="Node")
     report, _seconds = removed(cluster)
     assert (report.failure, report.warnings) == (None, [])
 
@@ -147,14 +147,14 @@ def test_pruning_names_the_pods_that_do_not_end() -> None:
     assert "1 object is still being deleted after 300 s" in str(report.failure)
     assert "DaemonSet n/agent: waiting for pod n/agent-0 on node good" in str(report.failure)
     again = pruned(cluster, time)
-    assert "waiting for pod n/agent-0" in str(again.failure), "a run that follows waits as well, as long as it is there"
+    assert "waiting for pod n/agent-0" in str(again.failure), "a later run waits as well, as long as the pod exists"
     del cluster.objects["pods", "n", "agent-0"], cluster.objects["daemonsets", "n", "agent"]
     assert pruned(cluster, time).failure is None
     cluster.writes.clear()
     assert (pruned(cluster, time).changed, cluster.writes) == (False, [])
 
 
-def test_pruning_takes_settings_away_after_the_pods_that_read_them() -> None:
+def test_pruning_deletes_settings_after_the_pods_that_read_them() -> None:
     cluster, time = installed(good="True"), Time()
     cluster.objects["pods", "n", "agent-0"]["metadata"]["finalizers"] = ["example.com/held"]
     only = [*WITHOUT_AGENT[:1], config_map("other")]
@@ -187,7 +187,7 @@ def test_a_slice_that_ends_while_it_waits_keeps_its_rows_and_warnings() -> None:
     assert (report.pending, report.failure, len(report.warnings)) == (None, None, 1)
 
 
-def test_pruning_does_not_wait_for_a_node_that_is_away() -> None:
+def test_pruning_does_not_wait_for_a_node_that_is_not_ready() -> None:
     cluster, time = installed(good="True", bad="Unknown"), Time()
     report = pruned(cluster, time)
     assert report.failure is None, str(report.failure)

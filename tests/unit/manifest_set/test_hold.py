@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One run at a time writes a set: runs with slices, kills, pauses, skewed clocks and lost answers, in any order that hypothesis finds."""
+"""Only one run at a time writes a set: runs with slices, kills, pauses, skewed clocks and lost answers, in orders that hypothesis generates."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.schedules import Ru
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.set_server import ASKS
 from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import call, config_map
 
-#: In make test, and in make soak.
+#: Number of schedules in make test, and in make soak.
 FEW, MANY = 520, 20_000
-#: Until a hole is found, which ends the search. Which schedules are drawn follows from this file's own text, so the number found by may move with it.
+#: Maximum number of schedules until a hole is found. Schedules depend on the source of the state machine below, so the number may change with it.
 HOLE = 5_000
 _MOST_RUNS = 4
 _FAULTS = ("request lost", "answer lost", "sent twice", "slow")
@@ -125,7 +125,7 @@ class Schedules(RuleBasedStateMachine):
 
 
 def explore(schedules: int, machine: type[Schedules] = Schedules, *, shrink: bool = True) -> int:
-    """How many schedules ran. Raises Violation."""
+    """Run schedules, and return their number. Raises Violation."""
     machine.ran = 0
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(
@@ -157,18 +157,18 @@ def test_one_run_at_a_time_in_many_schedules() -> None:
 
 
 def released_between_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slice is a run of its own."""
+    """A defect: each slice is a separate run."""
     monkeypatch.setattr(hold.Held, "pause", hold.Held.release)
     monkeypatch.setattr(manifest_set, "turn_of", lambda _resume, run: turn.Turn(run))
 
 
 def without_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits inside a wave, and writes, do not look at the hold."""
+    """A defect: waits inside a wave, and writes, do not check the hold."""
     monkeypatch.setattr(held_client.HeldClient, "__getattr__", lambda self, name: getattr(self._client, name))
 
 
 def by_the_holders_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Expiry is what the holder has written, by the reader's clock."""
+    """A defect: the expiry time that the holder has written is compared with the reader's clock."""
 
     def blocking(self: t.Any, record: t.Any) -> t.Any:
         found = record.hold
@@ -185,7 +185,7 @@ def by_the_holders_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def unreadable_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process whose /proc/PID/stat cannot be read is taken for dead."""
+    """A defect: a process whose /proc/PID/stat cannot be read counts as dead."""
     monkeypatch.setattr(holder, "_is_gone", lambda pid, started: holder._started(pid) != started)
 
 
@@ -217,7 +217,7 @@ def _time() -> Time:
 
 @pytest.fixture(name="cluster")
 def _cluster() -> Cluster:
-    """With a node that the workload's pods never become ready on."""
+    """A cluster with a node where the pods of the workload never become ready."""
     cluster = Cluster()
     cluster.create(
         {
@@ -263,7 +263,7 @@ def test_the_set_is_held_until_the_task_ends_and_a_long_wait_renews_rarely(
         time.sleep(1)
     assert held_by(cluster) == ""
     assert (report.failure is None) is (end == "ready")
-    # The set is taken in the one write that makes its record. Then: at the end of the first slice, each 30 seconds after that, and the release.
+    # One write creates the record and takes the hold. Later writes are at the end of the first slice, every 30 seconds after that, and the release.
     assert cluster.writes.count("create ConfigMap s") == 1
     assert cluster.writes.count("replace ConfigMap s") == {"ready": 1 + 1 + 1, "late": 1 + 2 + 1}[end]
 
@@ -297,7 +297,7 @@ def test_who_has_lost_the_set_writes_nothing_more(cluster: Cluster, time: Time, 
 
 
 def test_a_machine_that_was_asleep_knows_it_by_its_wall_clock(cluster: Cluster) -> None:
-    """A monotonic clock stands still meanwhile, and with it the age of the hold."""
+    """The monotonic clock stops during sleep, and so does the age of the hold."""
     wall, asleep = [0.0], 400.0
 
     def sleeping(_request: Request) -> None:
@@ -319,7 +319,7 @@ def test_an_error_in_a_later_slice_lets_go(cluster: Cluster, time: Time) -> None
 
 
 def test_a_wait_inside_a_wave_renews_the_hold(cluster: Cluster, time: Time) -> None:
-    """Ours is made anew once the old one is gone, which takes longer than a hold lasts."""
+    """Our DaemonSet is created again after the old one is deleted, which takes longer than the duration of a hold."""
     call(cluster, ASKED)
     cluster.objects["daemonsets", "n", "d"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     gone, renewed = time.now + 110, set()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the holder of a record is still alive."""
+"""Detection of a dead holder of a record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import holder
 
 
-def test_a_holder_is_dead_only_where_that_can_be_known() -> None:
+def test_a_holder_is_only_dead_if_this_can_be_verified() -> None:
     me = holder.this_run()
     assert not me.is_dead(me.identity)
     head, _separator, tail = me.identity.rpartition(" (")
@@ -38,19 +38,19 @@ def test_a_holder_is_dead_only_where_that_can_be_known() -> None:
         (None, "78", True),
     ],
     ids=[
-        "gone",
+        "ended",
         "hidden",
         "another user's",
-        "another user's, with the pid given again",
+        "another user's, with the pid reused",
         "unreadable",
         "alive",
-        "pid given again",
+        "pid reused",
     ],
 )
-def test_only_what_can_be_seen_proves_a_process_gone(
+def test_a_process_is_only_dead_if_it_can_be_observed(
     monkeypatch: pytest.MonkeyPatch, signal: OSError | None, stat: str | None, dead: bool
 ) -> None:
-    """Where /proc is mounted with hidepid, a process of another user cannot be read: it looked as if it were gone."""
+    """If /proc is mounted with hidepid, a process of another user cannot be read, and must not count as dead."""
 
     def kill(pid: int, number: int) -> None:
         assert (pid, number) == (12, 0)
@@ -72,15 +72,15 @@ def test_only_what_can_be_seen_proves_a_process_gone(
     assert holder.this_run().is_dead("host pid 12 (boot pid:[1] 77 aa)") is dead
 
 
-def test_whose_life_counts_for_a_task_of_several_slices() -> None:
-    """The one that starts the slices, where this host can see it; else nobody's: a slice's own process is gone before the next one begins."""
+def test_the_holder_of_a_task_with_slices_is_the_process_that_starts_them() -> None:
+    """If this host cannot observe that process, no process counts, because the process of a slice ends before the next slice begins."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     pid, place = str(ended.pid), holder.this_process().partition(" ")[2]
     assert holder.this_run(f"{pid} {place}", sliced=True).ended
     assert not holder.this_run(holder.this_process(), sliced=True).ended
-    for elsewhere in ("", f"{pid} another-boot {place.partition(' ')[2]}"):
-        unknown = holder.this_run(elsewhere, sliced=True)
+    for on_another_host in ("", f"{pid} another-boot {place.partition(' ')[2]}"):
+        unknown = holder.this_run(on_another_host, sliced=True)
         assert not unknown.ended
         assert not holder.this_run().is_dead(unknown.identity)
     assert f" pid {os.getpid()} " in holder.this_run(f"{pid} {place}").identity, (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many objects are pruned at most, and which are ours."""
+"""The maximum number of pruned objects, and ownership of recorded objects."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
         (3, "50%", 1),
     ],
 )
-def test_prune_limits(recorded: int, share: str, limit: int) -> None:
+def test_prune_limits_are_numbers_or_percentages(recorded: int, share: str, limit: int) -> None:
     assert prune_limit(recorded, share) == limit
     assert limit_fault(recorded, limit, share, 1) is None
     assert limit_fault(recorded, limit + 1, share, 1) is not None
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "101%", "nan%", "1e400%", "%"])
-def test_prune_limits_that_are_none(text: str) -> None:
+def test_invalid_prune_limits_are_reported(text: str) -> None:
     with pytest.raises(HwaccelError, match="is invalid"):
         prune_limit(10, text)
 
@@ -59,10 +59,10 @@ def test_all_members_are_never_pruned() -> None:
         ("", "", "me", False),
     ],
 )
-def test_what_lives_under_a_recorded_name_is_ours_by_its_uid_else_by_label_and_fields(
+def test_a_recorded_object_is_identified_by_uid_or_by_label_and_fields(
     uid: str, label: str, manager: str, ours: bool
 ) -> None:
-    """A run that was killed has recorded no uid: a label alone can be copied, and fields alone may be of another set."""
+    """A killed run has not recorded the uid. A label alone can be copied, and fields alone can belong to another set."""
     entry = record.Entry(ObjectKey("", "ConfigMap", "n", "c"), uid=uid)
     managed = [{"manager": manager, "operation": "Apply", "fieldsV1": {"f:data": {"f:x": {}}}}]
     live = {"metadata": {"uid": "u1", "labels": {record.PART_OF: label} if label else None, "managedFields": managed}}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a set, written and read back."""
+"""The record of a set is written and read back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ entries = st.builds(
 def stored(found: record.Record) -> tuple[dict[str, t.Any], list[dict[str, t.Any]]]:
     parent, parts = record.to_objects(found, "s")
     parent["metadata"] |= {"resourceVersion": "1", "uid": "u"}
-    # What an API server would take and give.
+    # The objects must survive a conversion to JSON, like on an API server.
     return json.loads(json.dumps(parent)), json.loads(json.dumps(parts))
 
 

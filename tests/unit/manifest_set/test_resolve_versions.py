@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Custom resources in a version that the set's own CRD is only about to serve."""
+"""Custom resources in a version that the set's own CRD does not serve yet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Obj = dict[str, t.Any]
 
 
 class Versions(Cluster):
-    """Serves widgets in the versions that their CRD names."""
+    """A cluster that serves widgets in the versions of their CRD."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,8 +57,8 @@ class Versions(Cluster):
         self.objects[request.place]["status"] = {"conditions": conditions}
 
 
-def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
-    """The set raises its CRD and asks for objects in a version that is not served yet."""
+def test_foreign_objects_are_observed_in_an_older_version_of_their_kind() -> None:
+    """The set updates its CRD and has objects in a version that is not served yet."""
     cluster = Versions()
     actions(call(cluster, [cluster.crd("v1"), cluster.widget("v1", "mine")]))
     cluster.create(cluster.widget("v1", "foreign"), cluster.served[0], field_manager="kubectl")
@@ -73,8 +73,8 @@ def test_objects_of_others_are_seen_in_an_older_version_of_their_kind() -> None:
     assert ("widgets", "n", "foreign") in cluster.objects
 
 
-def test_a_server_that_learns_of_a_kind_later_than_it_says_is_asked_again() -> None:
-    """One of several API servers has the new CRD, and the one that is asked next has not."""
+def test_a_request_is_retried_while_a_server_does_not_serve_the_kind_yet() -> None:
+    """One of several API servers has the new CRD, and the one that receives the next request does not."""
     cluster, time = Versions(), Time()
     missing = NotFound("the server could not find the requested resource")
     cluster.fail(missing, "apply", kind="Widget", times=3, dry_run=True)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A set that comes to hold a Secret: its record moves into one, and a run that is killed meanwhile loses nothing."""
+"""When a Secret is added to a set, its record moves into a Secret. A run that is killed during the move loses nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ansible_collections.hwaccel.gpu.tests.unit.manifest_set.test_ensure import 
 
 
 class Killed(Exception):
-    """SIGKILL, as far as a test in one process can have it."""
+    """Simulates SIGKILL within one process."""
 
 
 def killed_after(cluster: Cluster, writes: int) -> None:
-    """The next run ends after so many writes."""
+    """The next run is killed after this number of writes."""
     cluster.fail(Killed(), "write", at=writes + 1)
 
 
 @pytest.mark.parametrize("then", ["again", "without the secret", "absent"])
 @pytest.mark.parametrize("writes", range(6))
-def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: str) -> None:
-    """Writes: the mark on the ConfigMap, the Secret, two members, the Secret; then the ConfigMap goes."""
+def test_a_record_that_moves_into_a_secret_can_be_interrupted(writes: int, then: str) -> None:
+    """Order of writes: the mark on the ConfigMap, the Secret, two members, the Secret; then the ConfigMap is deleted."""
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -43,13 +43,13 @@ def test_a_record_that_moves_into_a_secret_may_be_cut_short(writes: int, then: s
         actions(call(cluster, state="absent"))
         assert set(cluster.objects) == {("namespaces", "", "n")}
         return
-    asked = [config_map("a"), config_map("b"), *([secret] if then == "again" else [])]
-    told = actions(call(cluster, asked, max_prune="50%"))
-    assert told.get("x", "deleted") in ("created", "unchanged", "deleted", "configured")
+    desired = [config_map("a"), config_map("b"), *([secret] if then == "again" else [])]
+    result = actions(call(cluster, desired, max_prune="50%"))
+    assert result.get("x", "deleted") in ("created", "unchanged", "deleted", "configured")
     records = [place for place in cluster.objects if place[1] == "hwaccel-gpu-records"]
     assert len(records) == 1, records
     cluster.writes.clear()
-    assert (call(cluster, asked).changed, cluster.writes) == (False, [])
+    assert (call(cluster, desired).changed, cluster.writes) == (False, [])
     assert (("secrets", "n", "x") in cluster.objects) is (then == "again")
 
 
@@ -74,8 +74,8 @@ def test_a_move_that_fails_leaves_no_hold_on_either_record() -> None:
     assert holders(cluster) == {""}
 
 
-def test_a_secret_that_changes_while_its_move_is_taken_is_planned_anew() -> None:
-    """Its last holder let go of it a moment ago: that is no loss of what was never ours."""
+def test_a_conflict_during_the_move_is_planned_again() -> None:
+    """The previous holder has just released the record, and this run has not held it yet, so it has lost nothing."""
     cluster = Cluster()
     call(cluster, [config_map("a")])
     killed_after(cluster, 2)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a dry run's answer makes of an ask: fields left to known controllers, what is taken by force, what a recreate needs."""
+"""Decisions from a dry run: fields that are left to known controllers, forced fields, and permissions to recreate an object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INJECTOR, EDITOR = "cert-manager-cainjector", "kubectl-edit"
 
 
 class Contested:
-    """A server on which others own fields: an apply that has one of them conflicts, unless it is forced."""
+    """A server where other managers own fields: an apply with one of them is a conflict, unless it is forced."""
 
     def __init__(self, owned: dict[fieldsets.Path, tuple[str, ...]]) -> None:
         self.owned = owned
@@ -86,19 +86,19 @@ def webhooks() -> Member:
     return member(WEBHOOKS, webhooks=[{"name": "other.example.com", "clientConfig": {"caBundle": "Cg=="}}, hook])
 
 
-def tried(
+def trial_of(
     server: Contested,
-    asked: Member,
+    desired: Member,
     live: Obj | None = None,
     ours: frozenset[fieldsets.Path] = frozenset(),
     **options: t.Any,
 ) -> Trial:
-    entry = Entry(asked.key, "uid", "ask", ours)
+    entry = Entry(desired.key, "uid", "ask", ours)
     return attempt(
         t.cast("t.Any", server),
         SetOptions("s", **options),
-        asked,
-        asked.body,
+        desired,
+        desired.body,
         entry,
         frozenset(),
         live=server.live() if live is None else live,
@@ -106,18 +106,18 @@ def tried(
 
 
 def test_a_field_below_a_list_element_is_left_to_its_controller() -> None:
-    server, asked = Contested({CA_BUNDLE: (INJECTOR,)}), webhooks()
-    trial = tried(server, asked, ours=frozenset({CA_BUNDLE}))
+    server, desired = Contested({CA_BUNDLE: (INJECTOR,)}), webhooks()
+    trial = trial_of(server, desired, ours=frozenset({CA_BUNDLE}))
     assert trial.faults == ()
     assert not trial.force
     assert [hook["clientConfig"].get("caBundle") for hook in trial.body["webhooks"]] == ["Cg==", None]
     assert f'webhooks[name="v.example.com"].clientConfig.caBundle is left to {INJECTOR}' in trial.reason
-    assert fieldsets.value_at(asked.body, CA_BUNDLE) == "Cg=="
+    assert fieldsets.value_at(desired.body, CA_BUNDLE) == "Cg=="
 
 
-def test_drift_is_mended_by_force_without_what_is_left_to_a_controller() -> None:
+def test_drift_is_corrected_by_force_without_fields_of_controllers() -> None:
     server = Contested({CA_BUNDLE: (INJECTOR,), POLICY: (EDITOR,)})
-    trial = tried(server, webhooks(), ours=frozenset({CA_BUNDLE, POLICY}))
+    trial = trial_of(server, webhooks(), ours=frozenset({CA_BUNDLE, POLICY}))
     assert trial.force
     assert server.forced == [trial.body]
     assert fieldsets.value_at(trial.body, CA_BUNDLE) is None
@@ -126,25 +126,27 @@ def test_drift_is_mended_by_force_without_what_is_left_to_a_controller() -> None
 
 def test_a_name_with_dots_is_one_field() -> None:
     path = ("f:data", "f:service-ca.crt")
-    trial = tried(
+    trial = trial_of(
         Contested({path: ("service-ca-operator",)}), member(CONFIG_MAP, data={"service-ca.crt": "", "a": "1"})
     )
     assert trial.faults == ()
     assert trial.body["data"] == {"a": "1"}
 
 
-def test_a_field_that_two_have_is_left_out_once_and_needs_no_force() -> None:
+def test_a_field_of_two_controllers_is_omitted_once_and_needs_no_force() -> None:
     server = Contested({CA_BUNDLE: (INJECTOR, "another-injector")})
-    trial = tried(server, webhooks())
+    trial = trial_of(server, webhooks())
     assert trial.faults == ()
     assert not trial.force
     assert fieldsets.value_at(trial.body, CA_BUNDLE) is None
 
 
 @pytest.mark.parametrize("force_conflicts", [False, True])
-def test_nothing_is_forced_where_a_controllers_field_cannot_be_left_out(force_conflicts: bool) -> None:
+def test_nothing_is_forced_if_a_controllers_field_cannot_be_omitted(force_conflicts: bool) -> None:
     server = Contested({CA_BUNDLE: (INJECTOR,), POLICY: (EDITOR,)})
-    trial = tried(server, webhooks(), {"metadata": {}}, frozenset({CA_BUNDLE, POLICY}), force_conflicts=force_conflicts)
+    trial = trial_of(
+        server, webhooks(), {"metadata": {}}, frozenset({CA_BUNDLE, POLICY}), force_conflicts=force_conflicts
+    )
     assert server.forced == []
     assert [fault.where for fault in trial.faults] == ["x.yml"]
     assert INJECTOR in trial.faults[0].what
@@ -152,7 +154,7 @@ def test_nothing_is_forced_where_a_controllers_field_cannot_be_left_out(force_co
 
 
 class Unchangeable(Cluster):
-    """It refuses to change an object, and grants only what is in granted."""
+    """A server that rejects changes to an object, and allows only what is in `granted`."""
 
     def __init__(self, granted: set[tuple[str, str, str, str]]) -> None:
         super().__init__()
@@ -168,13 +170,15 @@ class Unchangeable(Cluster):
 
 
 @pytest.mark.parametrize("held", [(), ("create",), ("delete",), ("create", "delete")])
-def test_the_rights_of_a_recreate_are_asked_for_by_the_name_of_its_object(held: tuple[str, ...]) -> None:
-    asked = member(ROLE_BINDING)
+def test_permissions_to_recreate_are_reviewed_by_the_name_of_the_object(held: tuple[str, ...]) -> None:
+    desired = member(ROLE_BINDING)
     server = Unchangeable({(verb, "rolebindings", "n", "x") for verb in held})
-    trial = attempt(server, SetOptions("s"), asked, asked.body, None, frozenset())
+    trial = attempt(server, SetOptions("s"), desired, desired.body, None, frozenset())
     assert trial.propagation == "Background"
-    step = steps.Step(asked.key, ROLE_BINDING, steps.RECREATED, member=asked, write=True, propagation=trial.propagation)
-    lacking = needed_rights.missing(server, [step], 1)
-    assert lacking == [
+    step = steps.Step(
+        desired.key, ROLE_BINDING, steps.RECREATED, member=desired, write=True, propagation=trial.propagation
+    )
+    missing = needed_rights.missing(server, [step], 1)
+    assert missing == [
         (verb, "rolebindings", "rbac.authorization.k8s.io", "n") for verb in ("create", "delete") if verb not in held
     ]

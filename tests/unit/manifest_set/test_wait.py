@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a DaemonSet without pods is waited for."""
+"""Waiting for a DaemonSet without pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
 
 
 @pytest.mark.parametrize(("selector", "ready"), [({"gpu": "yes"}, False), ({"gpu": "no"}, True)])
-def test_a_daemon_set_without_pods_waits_only_where_a_node_fits_its_template(
+def test_a_daemon_set_without_pods_is_only_waited_for_if_a_node_matches_its_template(
     selector: dict[str, str], ready: bool
 ) -> None:
     node = {
