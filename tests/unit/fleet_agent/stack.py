@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pod specs in the form that the GPU Operator's DaemonSets have, for tests to break in one place."""
+"""Pod specs like those of the GPU Operator's DaemonSets, in which tests change one part."""
 
 from __future__ import annotations
 
@@ -158,6 +158,6 @@ def changed(spec: Obj, change: t.Callable[[Obj], t.Any]) -> Obj:
     return copied
 
 
-def log(made: t.Any) -> str:
-    """Everything that a container said, also before its last restart."""
-    return "\n".join([*(made.previous_log or ()), *made.log])
+def log(status: t.Any) -> str:
+    """The log of a container, including that before its last restart."""
+    return "\n".join([*(status.previous_log or ()), *status.log])

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Default delays against those of one real node (kubelet 1.36.4, containerd 2.3.7, images present), within 30 %.
+"""Default delays compared with those of a real node (kubelet 1.36.4, containerd 2.3.7, images present), within 30 %.
 
-At scale 1.0 on a clock that jumps to whatever comes next: exact, and a matter of milliseconds on any machine.
+The scale is 1.0, on a clock that jumps to the next event, so the tests are exact and take milliseconds on any machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOREVER = ["sh", "-c", "sleep inf"]
 
 
 class Timed(World):
-    """Requests are answered at once, and nobody waits: an empty inbox is time that has passed."""
+    """Requests are answered immediately, and nothing waits: time advances while the inbox is empty."""
 
     def __init__(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 0.0
@@ -44,29 +44,29 @@ class Timed(World):
         self.clock.reseed(seed)
 
     def took(self, condition: t.Callable[[], t.Any], limit: float = 1000.0) -> float:
-        begun = self.seconds
+        started = self.seconds
         while not condition():
-            assert self.seconds - begun < limit, "did not happen"
+            assert self.seconds - started < limit, "did not happen"
             self.loop.turn()
-        return self.seconds - begun
+        return self.seconds - started
 
     def gpus(self, node: str = "n0") -> tuple[int, int]:
-        """(capacity, allocatable) as the API server has it."""
+        """(capacity, allocatable) of the Node object."""
         status = self.api.at(f"/api/v1/nodes/{node}")["status"]
         return int(status["capacity"].get(GPU, -1)), int(status["allocatable"].get(GPU, -1))
 
 
 @pytest.fixture(params=range(5))
 def timed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Timed:
-    made = Timed(request.param, monkeypatch)
-    made.node(host_driver="580.178.04", gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 2, "memory_mib": 81559})
-    made.nodes["n0"].host.images.update({BUSYBOX, PLUGIN})
-    made.took(lambda: made.seconds > 60)  # a kubelet that has just started probes later
-    return made
+    created = Timed(request.param, monkeypatch)
+    created.node(host_driver="580.178.04", gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 2, "memory_mib": 81559})
+    created.nodes["n0"].host.images.update({BUSYBOX, PLUGIN})
+    created.took(lambda: created.seconds > 60)  # A kubelet that has just started begins its probes later.
+    return created
 
 
 def device_plugin(world: Timed) -> t.Any:
-    made = container(
+    created = container(
         "plugin",
         PLUGIN,
         ["nvidia-device-plugin"],
@@ -75,7 +75,10 @@ def device_plugin(world: Timed) -> t.Any:
     )
     return world.pod(
         world.nodes["n0"],
-        {"volumes": [host("dp", "/var/lib/kubelet/device-plugins", ""), host("root", "/", "")], "containers": [made]},
+        {
+            "volumes": [host("dp", "/var/lib/kubelet/device-plugins", ""), host("root", "/", "")],
+            "containers": [created],
+        },
     )
 
 
@@ -83,19 +86,19 @@ def within(seconds: float, low: float, high: float) -> bool:
     return low * 0.7 <= seconds <= high * 1.3
 
 
-def test_a_pod_is_ready(timed: Timed) -> None:
-    made = timed.pod(timed.nodes["n0"], {"containers": [container("c", BUSYBOX, FOREVER)]})
-    assert within(timed.took(lambda: made.main[0].ready), 1.2, 1.5)
+def test_a_pod_is_ready_after_the_delay_of_a_real_node(timed: Timed) -> None:
+    created = timed.pod(timed.nodes["n0"], {"containers": [container("c", BUSYBOX, FOREVER)]})
+    assert within(timed.took(lambda: created.main[0].ready), 1.2, 1.5)
 
 
-def test_a_pod_with_two_gates_is_ready(timed: Timed) -> None:
+def test_a_pod_with_two_init_containers_is_ready_after_the_delay_of_a_real_node(timed: Timed) -> None:
     gates = [
         {**container(f"gate-{n}", BUSYBOX, ["sh", "-c", "[ -d /run/x ]"]), "volumeMounts": [mount("v", "/run/x")]}
         for n in range(2)
     ]
     spec = {"containers": [container("c", BUSYBOX, FOREVER)], "initContainers": gates, "volumes": [host("v", "/run/x")]}
-    made = timed.pod(timed.nodes["n0"], spec)
-    assert within(timed.took(lambda: made.main[0].ready), 2.3, 2.4)
+    created = timed.pod(timed.nodes["n0"], spec)
+    assert within(timed.took(lambda: created.main[0].ready), 2.3, 2.4)
 
 
 def test_devices_are_allocatable_after_the_plugin_s_apply(timed: Timed) -> None:
@@ -103,17 +106,17 @@ def test_devices_are_allocatable_after_the_plugin_s_apply(timed: Timed) -> None:
     assert within(timed.took(lambda: timed.gpus() == (2, 2)), 2.1, 2.5)
 
 
-def test_devices_of_a_plugin_that_is_gone(timed: Timed) -> None:
-    """Allocatable falls in seconds, capacity in five minutes."""
+def test_devices_of_a_deleted_plugin_are_removed(timed: Timed) -> None:
+    """Allocatable decreases within seconds, capacity after five minutes."""
     pod = device_plugin(timed)
     timed.took(lambda: timed.gpus() == (2, 2))
     timed.delete(pod, grace=0)
-    gone = timed.took(lambda: "running" not in pod.main[0].state)
-    assert within(timed.took(lambda: timed.gpus() == (2, 0)) + gone, 3, 4)
+    stopped = timed.took(lambda: "running" not in pod.main[0].state)
+    assert within(timed.took(lambda: timed.gpus() == (2, 0)) + stopped, 3, 4)
     assert within(timed.took(lambda: timed.gpus() == (0, 0)), 300, 304)
 
 
-def test_devices_after_the_kubelet_s_restart(timed: Timed) -> None:
+def test_devices_are_registered_again_after_a_restart_of_the_kubelet(timed: Timed) -> None:
     device_plugin(timed)
     timed.took(lambda: timed.gpus() == (2, 2))
     kubelet = timed.nodes["n0"]
@@ -124,7 +127,7 @@ def test_devices_after_the_kubelet_s_restart(timed: Timed) -> None:
 
 
 def test_everything_is_ready_after_a_reboot(timed: Timed) -> None:
-    """10 s until the machine is off, 17 s more until NFD, whose probes begin after 5 s and come every 10 s, and the plugin are Ready."""
+    """The machine is off after 10 s. After another 17 s the plugin and NFD, whose probes start after 5 s and run every 10 s, are Ready."""
     probe = {"httpGet": {"path": "/healthz", "port": 8080}, "initialDelaySeconds": 5, "periodSeconds": 10}
     spec = {"containers": [{**container("c", BUSYBOX, FOREVER), "readinessProbe": probe}]}
     pods = [

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles' own manifests on one simulated node: what opens a gate, what keeps it open, what closes it, and what a closed one does."""
+"""Manifests of the roles on one simulated node: conditions that open, keep and close a gate, and effects of a closed gate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORIN = {
 
 
 class Node:
-    """A machine with the roles' pods on it."""
+    """A machine with the pods of the roles."""
 
     def __init__(self, world, **spec):
         self.world, self.kubelet = world, world.node(**spec)
@@ -54,19 +54,19 @@ class Node:
         return self.kubelet.host.read(f"{FOLDER}/{name}")
 
     def changes_of(self, name):
-        """The file's contents, one after the other, with None for none; filled in as time goes by."""
-        seen = [self.file(name)]
+        """Contents of the file one after the other, with None if it does not exist. The list grows with each change."""
+        contents = [self.file(name)]
 
-        def look():
-            if self.file(name) != seen[-1]:
-                seen.append(self.file(name))
-            self.kubelet.host.when_changed(look)
+        def check():
+            if self.file(name) != contents[-1]:
+                contents.append(self.file(name))
+            self.kubelet.host.when_changed(check)
 
-        self.kubelet.host.when_changed(look)
-        return seen
+        self.kubelet.host.when_changed(check)
+        return contents
 
     def replaced(self, pod, name):
-        """As a rolling update or a deletion by hand does it."""
+        """Replace a pod, like a rolling update or a manual deletion."""
         self.world.delete(pod)
         self.world.until(lambda: not self.world.api.has(f"/api/v1/namespaces/ns/pods/{pod.name}"))
         return self.run(name)
@@ -74,29 +74,29 @@ class Node:
 
 @pytest.fixture
 def node(world):
-    """Proven, with a plugin that offers its GPUs. The driver is the host's: so nothing but the scripts is at work."""
-    made = Node(world, host_driver=HOST_DRIVER)
-    made.toolkit, made.validator, made.plugin = (
-        made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
+    """A validated node whose plugin provides its GPUs. The driver is on the host, so that only the scripts are active."""
+    node_under_test = Node(world, host_driver=HOST_DRIVER)
+    node_under_test.toolkit, node_under_test.validator, node_under_test.plugin = (
+        node_under_test.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
     )
-    world.until(lambda: made.validator.main[0].ready and made.offered() == 8)
-    return made
+    world.until(lambda: node_under_test.validator.main[0].ready and node_under_test.offered() == 8)
+    return node_under_test
 
 
-def test_a_proof_opens_every_gate_of_this_boot(node):
+def test_a_validation_opens_all_gates_of_this_boot(node):
     boot = node.kubelet.host.boot_id
     assert all(f"BOOT_ID={boot}\n" in node.file(name) for name in (*FILES, "host-driver-ready"))
     assert log(node.validator.init[2]).count("Test PASSED") == 8
 
 
-def test_a_board_gives_its_gpu_by_the_runtime_and_not_by_cdi(world):
+def test_the_plugin_of_a_board_uses_the_runtime_and_not_cdi(world):
     board = Node(world, **ORIN)
     pods = [board.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")]
     world.until(lambda: board.offered() == 1)
     assert "error starting plugins" not in log(pods[-1].main[0])
 
 
-def test_a_plugin_that_would_use_cdi_on_a_board_says_why_it_cannot(world):
+def test_a_plugin_with_cdi_on_a_board_reports_the_reason(world):
     board = Node(world, **ORIN)
     pods = [board.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator")]
     pods.append(board.run("nvidia-device-plugin", command=["nvidia-device-plugin"]))
@@ -105,7 +105,7 @@ def test_a_plugin_that_would_use_cdi_on_a_board_says_why_it_cannot(world):
 
 
 @pytest.mark.parametrize("folder", ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/bin"])
-def test_a_driver_of_the_host_is_found_where_the_validator_looks_for_it(world, folder):
+def test_a_driver_of_the_host_is_found_in_each_folder_of_the_validator(world, folder):
     node = Node(world)
     node.kubelet.host.modules["nvidia"] = HOST_DRIVER
     node.kubelet.host.write(f"{folder}/nvidia-smi", "")
@@ -115,15 +115,15 @@ def test_a_driver_of_the_host_is_found_where_the_validator_looks_for_it(world, f
 
 
 def test_a_restarted_toolkit_closes_no_gate(world, node):
-    seen = {name: node.changes_of(name) for name in (*FILES, "host-driver-ready")}
+    changes = {name: node.changes_of(name) for name in (*FILES, "host-driver-ready")}
     again = node.replaced(node.toolkit, "nvidia-container-toolkit")
     world.until(lambda: again.main[0].ready)
-    assert all(None not in found for found in seen.values())
+    assert all(None not in found for found in changes.values())
     assert node.validator.main[0].restarts == 0
     assert node.validator.main[0].ready
 
 
-def test_the_second_failure_in_a_row_closes_and_one_alone_does_not(world, node):
+def test_only_the_second_consecutive_failure_closes_a_gate(world, node):
     host = node.kubelet.host
     module = host.modules.pop("nvidia")
     host.changed()
@@ -140,7 +140,7 @@ def test_the_second_failure_in_a_row_closes_and_one_alone_does_not(world, node):
     world.until(lambda: "the gate was closed, validating again" in log(node.validator.main[0]))
 
 
-def test_a_new_validator_keeps_the_proof_of_a_gpu_in_use(world, node):
+def test_a_new_validator_keeps_proofs_of_gpus_in_use(world, node):
     job = node.job(3)
     world.until(lambda: job.main[0].ready)
     again = node.replaced(node.validator, "nvidia-validator")
@@ -151,7 +151,7 @@ def test_a_new_validator_keeps_the_proof_of_a_gpu_in_use(world, node):
     assert again.init[2].restarts == 0
 
 
-def test_the_proof_of_another_driver_is_none(world, node):
+def test_a_proof_of_another_driver_is_invalid(world, node):
     job = node.job(8)
     world.until(lambda: job.main[0].ready)
     node.kubelet.host.modules.update(dict.fromkeys(node.kubelet.host.modules, "610.57.04"))
@@ -181,28 +181,30 @@ PRECOMPILED, BUILT = (
 
 
 def with_driver_container(world, image):
-    """Proven, with the driver of a container."""
-    made = Node(world)
-    made.driver = made.run("nvidia-driver", image=image, env=[{"name": "DRIVER_CONFIG_DIGEST", "value": "1"}])
-    made.toolkit, made.validator, made.plugin = (
-        made.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
+    """A validated node with a driver container."""
+    node_under_test = Node(world)
+    node_under_test.driver = node_under_test.run(
+        "nvidia-driver", image=image, env=[{"name": "DRIVER_CONFIG_DIGEST", "value": "1"}]
     )
-    world.until(lambda: made.validator.main[0].ready and made.offered() == 8, 20)
-    return made
+    node_under_test.toolkit, node_under_test.validator, node_under_test.plugin = (
+        node_under_test.run(name) for name in ("nvidia-container-toolkit", "nvidia-validator", "nvidia-device-plugin")
+    )
+    world.until(lambda: node_under_test.validator.main[0].ready and node_under_test.offered() == 8, 20)
+    return node_under_test
 
 
 @pytest.mark.parametrize("image", [PRECOMPILED, BUILT], ids=["precompiled", "built"])
-def test_a_killed_driver_closes_the_gate_and_comes_back(world, image):
+def test_a_killed_driver_closes_the_gate_and_restarts(world, image):
     node = with_driver_container(world, image)
     node.driver.main[0].signal(Killed())
     world.until(lambda: node.file("cuda-ready") is None)
     world.until(lambda: node.validator.main[0].ready and node.offered() == 8, 30)
     assert node.driver.main[0].ready
-    # What has the modules loaded keeps them, and the plugin with them.
+    # A driver that was built keeps its loaded modules, and so the plugin is not restarted.
     assert (node.plugin.main[0].restarts == 0) == (image == BUILT)
 
 
-def test_a_killed_driver_that_must_unload_waits_for_jobs_and_offers_nothing_meanwhile(world):
+def test_a_killed_driver_that_must_unload_waits_for_jobs_without_allocatable_gpus(world):
     node = with_driver_container(world, PRECOMPILED)
     job = node.job(2)
     world.until(lambda: job.main[0].ready)
@@ -214,7 +216,7 @@ def test_a_killed_driver_that_must_unload_waits_for_jobs_and_offers_nothing_mean
     world.until(lambda: node.validator.main[0].ready and node.offered() == 8, 60)
 
 
-def test_a_plugin_outlives_a_gate_that_is_closed_for_a_while(world, node):
+def test_a_plugin_is_not_restarted_by_a_temporarily_closed_gate(world, node):
     again = node.replaced(node.validator, "nvidia-validator")
     world.until(lambda: again.main[0].ready)
     assert node.plugin.main[0].restarts == 0
@@ -224,12 +226,12 @@ def test_a_plugin_outlives_a_gate_that_is_closed_for_a_while(world, node):
 @pytest.mark.parametrize(
     ("driver", "default", "binary"),
     [
-        ("", "other", "/usr/bin/other"),  # anybody's
-        (HOST_DRIVER, "nvidia", "/usr/bin/nvidia-container-runtime"),  # of the host's own nvidia-ctk
+        ("", "other", "/usr/bin/other"),  # an existing default
+        (HOST_DRIVER, "nvidia", "/usr/bin/nvidia-container-runtime"),  # set by nvidia-ctk of the host
         (HOST_DRIVER, "other", "/usr/bin/other"),
     ],
 )
-def test_the_default_runtime_of_another_is_what_it_was_with_our_toolkit_and_after_it(world, driver, default, binary):
+def test_an_existing_default_runtime_is_kept_with_and_after_the_toolkit(world, driver, default, binary):
     node = Node(world, **({"host_driver": driver} if driver else {}))
     before = {**node.kubelet.host.handlers, default: binary}
     node.kubelet.host.handlers, node.kubelet.host.default_handler = dict(before), default
@@ -245,7 +247,7 @@ def test_the_default_runtime_of_another_is_what_it_was_with_our_toolkit_and_afte
     assert (node.kubelet.host.default_handler, node.kubelet.host.handlers) == (default, before)
 
 
-def test_a_toolkit_of_the_host_that_cannot_reach_our_driver_is_replaced_and_stays_the_default(world):
+def test_a_toolkit_of_the_host_without_our_driver_is_replaced_and_remains_the_default(world):
     node = Node(world)
     host = node.kubelet.host
     host.handlers["nvidia"], host.default_handler = "/usr/bin/nvidia-container-runtime", "nvidia"

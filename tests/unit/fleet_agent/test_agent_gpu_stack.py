@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The chain driver, toolkit, proof, plugin on one node, and what breaks it."""
+"""The chain of driver, toolkit, validation and plugin on one node, and faults that interrupt it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def node(world):
     return world.node()
 
 
-def test_whole_chain(world, node):
+def test_the_whole_chain_is_ready(world, node):
     driver, toolkit, proof, plugin = deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     assert all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin))
@@ -43,7 +43,7 @@ def test_whole_chain(world, node):
     assert "driver-ready" in node.host.names("/run/nvidia/validations")
 
 
-def test_nothing_is_offered_before_the_proof(world, node):
+def test_no_gpu_is_allocatable_before_the_validation(world, node):
     plugin = world.pod(node, {**DEVICE_PLUGIN, "runtimeClassName": None})
     world.until(lambda: "running" in plugin.init[0].state)
     world.pass_time(120)
@@ -71,7 +71,7 @@ def _unprivileged(spec):
         (lambda s: s["containers"][0].update(command=["nvidia-driver", "start"]), "Usage: nvidia-driver COMMAND"),
     ],
 )
-def test_driver_that_fails_says_why(world, node, change, words):
+def test_a_failed_driver_logs_the_reason(world, node, change, words):
     pod = world.pod(node, changed(DRIVER, change))
     world.until(lambda: pod.main[0].restarts >= 1)
     assert words in log(pod.main[0])
@@ -79,7 +79,7 @@ def test_driver_that_fails_says_why(world, node, change, words):
     assert "nvidia" not in node.host.modules
 
 
-def test_driver_mounts_are_seen_by_others_only_when_bidirectional(world, node):
+def test_driver_mounts_are_visible_to_other_pods_only_if_bidirectional(world, node):
     driver, toolkit, *_rest = deploy(
         world, node, driver=changed(DRIVER, lambda s: s["containers"][0]["volumeMounts"][0].pop("mountPropagation"))
     )
@@ -90,7 +90,7 @@ def test_driver_mounts_are_seen_by_others_only_when_bidirectional(world, node):
     assert allocatable(node) == 0
 
 
-def test_consumer_without_propagation_never_sees_the_driver(world, node):
+def test_a_consumer_without_mount_propagation_never_sees_the_driver(world, node):
     toolkit = changed(TOOLKIT, lambda s: s["initContainers"][0]["volumeMounts"][0].pop("mountPropagation"))
     pod = world.pod(node, toolkit)
     world.until(lambda: "running" in pod.init[0].state)
@@ -115,7 +115,7 @@ def test_consumer_without_propagation_never_sees_the_driver(world, node):
         ),
     ],
 )
-def test_toolkit_that_fails_says_why(world, node, change, words):
+def test_a_failed_toolkit_logs_the_reason(world, node, change, words):
     pod = world.pod(node, changed(TOOLKIT, change))
     driver = world.pod(node, DRIVER)
     world.until(lambda: driver.main[0].ready)
@@ -123,7 +123,7 @@ def test_toolkit_that_fails_says_why(world, node, change, words):
     assert "nvidia" not in node.host.handlers
 
 
-def test_validator_without_the_right_to_list_daemon_sets_fails(world, node):
+def test_a_validator_without_permission_to_list_daemon_sets_fails(world, node):
     world.api.forbidden.append(r"GET /apis/apps/v1/namespaces/ns/daemonsets")
     pod = world.pod(node, TOOLKIT)
     world.until(lambda: pod.init[0].restarts >= 1)
@@ -131,7 +131,7 @@ def test_validator_without_the_right_to_list_daemon_sets_fails(world, node):
     assert ("system:serviceaccount:ns:default", "GET") in [request[:2] for request in world.api.requests]
 
 
-def test_runtime_class_without_its_handler_makes_no_sandbox(world, node):
+def test_without_a_runtime_handler_no_sandbox_is_created(world, node):
     pod = world.pod(node, PROOF)
     world.until(lambda: world.warnings)
     assert world.warnings[0][0] == "FailedCreatePodSandBox"
@@ -167,7 +167,7 @@ def test_cuda_needs_the_runtime(world, node):
         ),
     ],
 )
-def test_plugin_that_fails_says_why(world, node, change, words):
+def test_a_failed_plugin_logs_the_reason(world, node, change, words):
     *_others, plugin = deploy(world, node, plugin=changed(DEVICE_PLUGIN, change))
     world.until(lambda: plugin.main[0].restarts >= 1)
     assert words in log(plugin.main[0])
@@ -199,21 +199,21 @@ def test_devices_are_counted_and_freed(world, node):
         ({"ecc": True, "mig": True}, "Enabled, Enabled, 0"),
     ],
 )
-def test_nvidia_smi_tells_the_modes(world, given, words):
+def test_nvidia_smi_reports_the_modes(world, given, words):
     node = world.node(gpu={"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "mig_capable": True, **given})
     deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     query = "nvidia-smi --query-gpu=name,ecc.mode.current,mig.mode.current,ecc.errors.uncorrected.volatile.total --format=csv,noheader"
-    asks = {
+    requesting = {
         **container("c", "example.com/job:1", ["sh", "-c", query], privileged=False),
         "resources": {"limits": {GPU: "1"}},
     }
-    pod = world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [asks]})
+    pod = world.pod(node, {"runtimeClassName": "nvidia", "restartPolicy": "Never", "containers": [requesting]})
     world.until(lambda: "terminated" in pod.main[0].state)
     assert log(pod.main[0]).splitlines()[-1].endswith(f" NVIDIA H100 80GB HBM3, {words}")
 
 
-def test_plugin_lost_takes_allocatable_at_once_and_capacity_late(world, node):
+def test_after_the_loss_of_the_plugin_allocatable_is_removed_first_and_capacity_later(world, node):
     *_others, plugin = deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     world.delete(plugin, 0)
@@ -222,7 +222,7 @@ def test_plugin_lost_takes_allocatable_at_once_and_capacity_late(world, node):
     world.until(lambda: node.api.at("/api/v1/nodes/n0")["status"]["capacity"][GPU] == "0")
 
 
-def test_kubelet_restart_forgets_devices_until_the_plugin_comes_back(world, node):
+def test_after_a_restart_of_the_kubelet_devices_are_missing_until_the_plugin_registers(world, node):
     deploy(world, node)
     world.until(lambda: allocatable(node) == 8)
     node.restarted()
@@ -259,7 +259,7 @@ def test_reboot_empties_run_and_closes_the_gates(world, node):
     world.until(lambda: all(pod.main[0].ready for pod in (driver, toolkit, proof, plugin)))
 
 
-def test_faults(world):
+def test_faults_of_the_fleet_have_their_effects(world):
     bad = world.node("n0", faults=["driver_load_failure"])
     driver = world.pod(bad, DRIVER)
     world.until(lambda: driver.main[0].restarts >= 1)
@@ -301,7 +301,7 @@ def switches(world):
 
 
 def written(world):
-    """What the manager wrote of two switches, write by write."""
+    """Values of two switches in the order of the manager's writes."""
     bodies = [
         body["metadata"]["labels"]
         for _user, method, path, body in world.api.requests
@@ -314,7 +314,7 @@ def written(world):
     return [pair for pair in found if pair != (None, None)]
 
 
-def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node):
+def test_the_manager_restores_switches_if_no_driver_is_loaded(world, node):
     world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {
         "nvidia.com/gpu.deploy.device-plugin": "paused-for-driver-upgrade"
     }
@@ -328,7 +328,7 @@ def test_the_manager_writes_switches_back_where_no_driver_is_loaded(world, node)
     assert "mig-manager" not in found
 
 
-def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
+def test_the_manager_waits_for_clients_and_fails_if_they_remain(world, node):
     world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {"nvidia.com/gpu.deploy.device-plugin": "true"}
     node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
     metadata = {"name": "client", "namespace": "ns", "labels": {"app": "nvidia-operator-validator"}}
@@ -344,19 +344,19 @@ def test_the_manager_waits_for_clients_and_fails_where_they_stay(world, node):
     assert switches(world)["device-plugin"] == "true"
 
 
-@pytest.mark.parametrize(("switch", "asked"), [("client", True), ("dra-driver", True), ("dcgm", False)])
-def test_the_manager_looks_for_the_clients_of_others_where_a_switch_says_so(world, node, switch, asked):
+@pytest.mark.parametrize(("switch", "listed"), [("client", True), ("dra-driver", True), ("dcgm", False)])
+def test_the_manager_lists_foreign_clients_if_a_switch_requires_it(world, node, switch, listed):
     world.api.at("/api/v1/nodes/n0")["metadata"]["labels"] |= {f"nvidia.com/gpu.deploy.{switch}": "true"}
     node.host.modules.update(dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), "580.1"))
     pod = world.pod(node, MANAGER)
     world.api.cluster.remove("Pod", pod.name)
     world.until(lambda: pod.init[0].finished)
     users = {user for user, method, path, _body in world.api.requests if (method, path) == ("GET", "/api/v1/pods")}
-    assert users == ({"system:serviceaccount:ns:default"} if asked else set())
+    assert users == ({"system:serviceaccount:ns:default"} if listed else set())
     assert switches(world)[switch] == "true"
 
 
-def test_host_driver_is_found_and_the_manager_steps_back(world):
+def test_a_host_driver_is_detected_and_the_manager_stops(world):
     node = world.node("n0", host_driver="580.95.05")
     toolkit = world.pod(node, TOOLKIT)
     world.until(lambda: toolkit.init[0].finished)
@@ -378,7 +378,7 @@ def test_host_driver_is_found_and_the_manager_steps_back(world):
         ),
     ],
 )
-def test_plugin_configuration(world, node, config, resource, count):
+def test_the_plugin_configuration_is_applied(world, node, config, resource, count):
     world.store.data[("configmap", "ns", "plugin")] = {"config.yaml": config}
 
     def configure(spec):

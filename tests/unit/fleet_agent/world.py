@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet agent without a server: its own classes, driven by hand, on a cluster in memory."""
+"""The fleet agent without a server: its own classes, controlled by tests, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE_FEATURE = served("nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "nodefeatures")
 
 
 class World:
-    """What Agent is to kubelets, and helpers for tests."""
+    """Replaces Agent for kubelets, with helpers for tests."""
 
     METADATA = ""
     quiet = 0.0

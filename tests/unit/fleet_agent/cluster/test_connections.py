@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent's HTTP, against a server that answers what a test says, byte by byte."""
+"""The agent's HTTP connections to a server whose answers a test defines, byte by byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 
 class Server:
-    """answers: for each connection in turn, what it is answered before it is closed. The first `together` are answered when all have asked."""
+    """`answers`: answers of each connection in turn, before it is closed. The first `together` connections are answered when all have sent a request."""
 
     def __init__(self, *answers: list[bytes], together: int = 1) -> None:
         self.heads: list[list[str]] = []
@@ -34,9 +34,9 @@ class Server:
         self._thread.start()
 
     def connections(self) -> Connections:
-        made = Connections(f"http://127.0.0.1:{self._listener.getsockname()[1]}", None)
-        self.clients.callback(made.close)
-        return made
+        created = Connections(f"http://127.0.0.1:{self._listener.getsockname()[1]}", None)
+        self.clients.callback(created.close)
+        return created
 
     def api(self, tmp_path: pathlib.Path) -> Api:
         config = {
@@ -49,14 +49,14 @@ class Server:
         }
         path = tmp_path / "kubeconfig"
         path.write_text(json.dumps(config), encoding="utf-8")
-        made = Api(str(path))
-        self.clients.callback(made.close)
-        return made
+        created = Api(str(path))
+        self.clients.callback(created.close)
+        return created
 
     def _run(self) -> None:
-        all_asked = threading.Barrier(self._together)
+        all_requested = threading.Barrier(self._together)
         first = [
-            threading.Thread(target=self._serve, args=(answers, all_asked))
+            threading.Thread(target=self._serve, args=(answers, all_requested))
             for answers in self._answers[: self._together]
         ]
         for thread in first:
@@ -66,7 +66,7 @@ class Server:
         for answers in self._answers[self._together :]:
             self._serve(answers, threading.Barrier(1))
 
-    def _serve(self, answers: list[bytes], all_asked: threading.Barrier) -> None:
+    def _serve(self, answers: list[bytes], all_requested: threading.Barrier) -> None:
         accepted, _address = self._listener.accept()
         with accepted, accepted.makefile("rb") as reader:
             for answer in answers:
@@ -75,7 +75,7 @@ class Server:
                     reader.read(next(int(line.split(": ")[1]) for line in head if line.startswith("Content-Length")))
                 )
                 self.heads.append(head)
-                all_asked.wait(240)
+                all_requested.wait(240)
                 accepted.sendall(answer)
 
     def close(self) -> None:
@@ -89,9 +89,9 @@ def serve() -> t.Iterator[t.Callable[..., Server]]:
     with contextlib.ExitStack() as servers:
 
         def start(*answers: list[bytes], together: int = 1) -> Server:
-            made = Server(*answers, together=together)
-            servers.callback(made.close)
-            return made
+            created = Server(*answers, together=together)
+            servers.callback(created.close)
+            return created
 
         yield start
 
@@ -108,13 +108,13 @@ def answer(text: str, status: str = "200 OK") -> bytes:
         (b"content-length:0\r\n\r\n", b""),
     ],
 )
-def test_bodies_by_length_and_in_chunks_on_one_connection(serve, body, data):
+def test_bodies_with_length_or_chunks_use_one_connection(serve, body, data):
     server = serve([OK + body, OK + body])
     connections = server.connections()
     assert [connections.request("GET", "/", []).data for _turn in range(2)] == [data, data]
 
 
-def test_a_request_as_it_is_sent(serve, tmp_path):
+def test_a_request_has_path_headers_and_body(serve, tmp_path):
     server = serve([answer('{"kind": "Pod"}')])
     who = Identity(
         "system:node:a", ("system:nodes", "system:authenticated"), (("authentication.kubernetes.io/pod-name", "p"),)
@@ -134,7 +134,7 @@ def test_a_request_as_it_is_sent(serve, tmp_path):
     assert json.loads(server.bodies[0]) == {"a": "ü"}
 
 
-def test_a_refusal_is_told_in_the_server_s_words(serve, tmp_path):
+def test_an_error_has_the_message_of_the_server(serve, tmp_path):
     server = serve([answer('{"reason": "Forbidden", "message": "no"}', "403 Forbidden")])
     with pytest.raises(ApiError, match="no") as caught:
         server.api(tmp_path).request("GET", "/x")
@@ -154,7 +154,7 @@ def test_a_refusal_is_told_in_the_server_s_words(serve, tmp_path):
         ("GET", "/api/v1/namespaces/ns", "(get namespaces ns)"),
     ],
 )
-def test_a_kind_that_is_not_served_is_told_as_client_go_does(serve, tmp_path, method, path, words):
+def test_an_unknown_kind_is_reported_like_in_client_go(serve, tmp_path, method, path, words):
     server = serve([answer("404 page not found", "404 Not Found")])
     with pytest.raises(ApiError) as caught:
         server.api(tmp_path).request(method, path)
@@ -168,29 +168,29 @@ def test_a_kind_that_is_not_served_is_told_as_client_go_does(serve, tmp_path, me
     "cut",
     [b"", OK + b"Content-Length: 10\r\n\r\nabc", OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", b"SSH-2.0\r\n"],
 )
-def test_a_connection_that_ends_early(serve, cut):
+def test_a_connection_that_ends_early_is_an_error(serve, cut):
     with pytest.raises(BROKEN):
         serve([cut]).connections().request("GET", "/", [])
 
 
-def test_a_server_that_was_restarted_costs_one_try(serve, tmp_path):
-    """All kept connections are dead then; trying each of them would use the tries up."""
+def test_a_restarted_server_costs_one_attempt(serve, tmp_path):
+    """All kept connections are closed then, and trying each of them would exhaust the attempts."""
     server = serve(*[[answer("{}")]] * 3, [answer('{"a": 1}')], together=3)
-    made = server.api(tmp_path)
+    created = server.api(tmp_path)
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        assert list(pool.map(lambda _n: made.request("GET", "/x"), range(3))) == [{}] * 3
-    assert made.request("GET", "/x", tries=2) == {"a": 1}
+        assert list(pool.map(lambda _n: created.request("GET", "/x"), range(3))) == [{}] * 3
+    assert created.request("GET", "/x", tries=2) == {"a": 1}
 
 
-def test_no_server_at_all(serve, tmp_path):
+def test_an_unreachable_server_is_an_error(serve, tmp_path):
     server = serve()
-    made = server.api(tmp_path)
+    created = server.api(tmp_path)
     server.close()
     with pytest.raises(Unreachable):
-        made.request("GET", "/x", tries=2)
+        created.request("GET", "/x", tries=2)
 
 
-def test_a_watch_gives_objects_as_they_come(serve, tmp_path):
+def test_a_watch_returns_objects_as_they_arrive(serve, tmp_path):
     lines = b'{"n": 1}\n{"n"', b": 2}\n"
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(line), line) for line in lines)
     server = serve([OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose a container's processes are, and what another user than root may not."""
+"""Users of container processes, and operations that other users than root must not do."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NFD = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
 
 
 def spec(image, script, **security):
-    made = container(
+    main = container(
         "c", image, ["sh", "-c", script], mount("val", "/run/nvidia/validations"), mount("scratch", "/scratch")
     )
-    made["securityContext"] |= security
+    main["securityContext"] |= security
     return {
         "restartPolicy": "Never",
         "volumes": [host("val", "/run/nvidia/validations"), {"name": "scratch", "emptyDir": {}}],
-        "containers": [made],
+        "containers": [main],
     }
 
 
@@ -43,17 +43,17 @@ def spec(image, script, **security):
         ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", None, None, 0),
     ],
 )
-def test_the_containers_word_is_first_then_the_pods_then_the_images(world, image, pod_user, own_user, uid):
-    made = spec(image, "id -u; sleep 9999")
-    made["containers"][0]["securityContext"] = {} if own_user is None else {"runAsUser": own_user}
-    pod = world.pod(world.node(), {**made, "securityContext": {} if pod_user is None else {"runAsUser": pod_user}})
+def test_the_user_comes_from_the_container_the_pod_or_the_image(world, image, pod_user, own_user, uid):
+    pod_spec = spec(image, "id -u; sleep 9999")
+    pod_spec["containers"][0]["securityContext"] = {} if own_user is None else {"runAsUser": own_user}
+    pod = world.pod(world.node(), {**pod_spec, "securityContext": {} if pod_user is None else {"runAsUser": pod_user}})
     world.until(lambda: pod.main[0].ready)
     assert f" {uid}" in log(pod.main[0])
     assert pod.main[0].view.uid == uid
 
 
 @pytest.mark.parametrize(("image", "uid"), [(VALIDATOR, 1000), (NFD, 65534)])
-def test_images_that_are_not_roots(world, image, uid):
+def test_images_with_another_user_than_root(world, image, uid):
     pod = world.pod(
         world.node(),
         {
@@ -66,25 +66,25 @@ def test_images_that_are_not_roots(world, image, uid):
     assert pod.main[0].view.uid == uid
 
 
-def test_what_is_roots_cannot_be_written_by_others(world):
+def test_files_of_root_cannot_be_written_by_other_users(world):
     node = world.node()
-    node.host.write("/run/nvidia/validations/there", "x")
+    node.host.write("/run/nvidia/validations/existing", "x")
     script = (
-        "echo no > /run/nvidia/validations/new; rm -f /run/nvidia/validations/absent && echo absent; rm -f /run/nvidia/validations/there; "
-        "echo no > /etc/new; echo mine > /scratch/file && cat /scratch/file; cat /run/nvidia/validations/there"
+        "echo no > /run/nvidia/validations/new; rm -f /run/nvidia/validations/absent && echo absent; rm -f /run/nvidia/validations/existing; "
+        "echo no > /etc/new; echo mine > /scratch/file && cat /scratch/file; cat /run/nvidia/validations/existing"
     )
     pod = world.pod(node, spec(BUSYBOX, script, runAsUser=1000))
     world.until(lambda: pod.forced_phase)
     text = log(pod.main[0])
-    for path in ("/run/nvidia/validations/new", "/run/nvidia/validations/there", "/etc/new"):
+    for path in ("/run/nvidia/validations/new", "/run/nvidia/validations/existing", "/etc/new"):
         assert f"{path}: Permission denied" in text
     assert "mine" in text
     assert "absent" in text
-    assert node.host.read("/run/nvidia/validations/there") == "x"
+    assert node.host.read("/run/nvidia/validations/existing") == "x"
     assert node.host.read("/run/nvidia/validations/new") is None
 
 
-def test_a_privileged_container_of_another_user_loads_no_module(world):
+def test_a_privileged_container_of_another_user_cannot_load_modules(world):
     pod = world.pod(
         world.node(), changed(DRIVER, lambda s: s["containers"][0]["securityContext"].update(runAsUser=1000))
     )
@@ -92,7 +92,7 @@ def test_a_privileged_container_of_another_user_loads_no_module(world):
     assert "could not insert 'nvidia': Operation not permitted" in log(pod.main[0])
 
 
-def test_the_validator_as_its_images_user_proves_nothing(world):
+def test_the_validator_with_the_user_of_its_image_fails(world):
     node = world.node()
     driver = world.pod(node, DRIVER)
     world.until(lambda: driver.main[0].ready)

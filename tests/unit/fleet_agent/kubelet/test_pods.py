@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods as kubelet treats them."""
+"""Pods like the kubelet runs them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def conditions(pod):
     return {c["type"]: c["status"] for c in built(pod)["conditions"]}
 
 
-def waiting(made):
-    return made.state.get("waiting", {})
+def waiting(container_status):
+    return container_status.state.get("waiting", {})
 
 
 def test_status_of_a_running_pod(world, node):
@@ -73,7 +73,7 @@ def test_failing_container_backs_off_and_keeps_its_last_state(world, node):
     ("script", "policy", "phase"),
     [("exit 0", "Never", "Succeeded"), ("exit 1", "Never", "Failed"), ("exit 0", "OnFailure", "Succeeded")],
 )
-def test_jobs_end(world, node, script, policy, phase):
+def test_pods_of_jobs_end_in_their_phase(world, node, script, policy, phase):
     pod = world.pod(node, {**spec(script), "restartPolicy": policy})
     world.until(lambda: pod.forced_phase)
     assert built(pod)["phase"] == phase
@@ -106,7 +106,7 @@ def test_failed_init_of_a_pod_that_never_restarts_fails_it(world, node):
         ("Bad_Image:", "InvalidImageName", "couldn't parse image name"),
     ],
 )
-def test_images_that_are_not_there(world, node, image, reason, words):
+def test_images_that_do_not_exist(world, node, image, reason, words):
     pod = world.pod(node, {"containers": [{"name": "c", "image": image}]})
     world.until(lambda: waiting(pod.main[0]).get("reason") == reason)
     assert words in waiting(pod.main[0])["message"]
@@ -158,7 +158,7 @@ def test_host_path_types_are_checked(world, node):
     assert not pod.sandbox_ready
 
 
-def test_readiness_follows_its_probe_and_liveness_restarts(world, node):
+def test_readiness_depends_on_its_probe_and_liveness_restarts(world, node):
     probe = {"exec": {"command": ["sh", "-c", "[ -f /run/x/ok ]"]}, "periodSeconds": 2}
     volumes = {"volumes": [{"name": "x", "hostPath": {"path": "/run/x"}}]}
     mounts = {"volumeMounts": [{"name": "x", "mountPath": "/run/x"}]}
@@ -181,8 +181,8 @@ def test_readiness_follows_its_probe_and_liveness_restarts(world, node):
     assert any(reason == "Unhealthy" for reason, _message in world.warnings)
 
 
-def test_readiness_follows_what_a_program_answers_over_http(world, node):
-    """Also once its probe has settled, and is made again only when something changes."""
+def test_readiness_depends_on_the_http_answer_of_a_program(world, node):
+    """This holds also after the probe has settled, when it is repeated only after a change."""
     pod = world.pod(node, spec(readinessProbe={"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1}))
     main = pod.main[0]
     world.until(lambda: main.ready)
@@ -190,7 +190,7 @@ def test_readiness_follows_what_a_program_answers_over_http(world, node):
     for healthy in (False, True, False):
         version = node.host.version
         main.healthy = healthy
-        assert node.host.version > version, "who waits for a change on the node is woken"
+        assert node.host.version > version, "programs that wait for a change on the node are woken"
         world.until(lambda healthy=healthy: main.ready == healthy)
         world.pass_time(10)
 
@@ -238,7 +238,7 @@ def test_driver_image_for_another_architecture_is_not_in_the_manifest(world):
     assert "no match for platform in manifest" in waiting(pod.main[0])["message"]
 
 
-def test_first_log_line_says_that_it_is_simulated(world, node):
+def test_the_first_log_line_states_that_it_is_simulated(world, node):
     pod = world.pod(node, changed(spec(), lambda s: s["containers"][0].update(command=["sh", "-c", "echo hello"])))
     world.until(lambda: len(pod.main[0].log) >= 2 or pod.main[0].previous_log)
     assert "[sandbox] simulated" in log(pod.main[0])

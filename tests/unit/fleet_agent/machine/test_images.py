@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Image references and the table of tags."""
+"""Image references, and the table of tags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fleet_agent.machine import images
         ("nvcr.io/nvidla/driver@sha256:" + "a" * 64, "", False),
     ],
 )
-def test_tags(reference, family, found):
+def test_only_known_tags_exist(reference, family, found):
     image = images.parse(reference)
     assert image.family == family
     assert images.exists(image) is found
@@ -45,10 +45,10 @@ def test_tags(reference, family, found):
         ("r.example/a/b:1", "r.example/a/b:1"),
     ],
 )
-def test_names_as_containerd_resolves_them(reference, name):
+def test_references_are_resolved_like_in_containerd(reference, name):
     assert images.qualified(images.parse(reference)) == name
 
 
 @pytest.mark.parametrize("reference", ["", "a/UPPER:1", "a:b:c", "x@sha256:short", "a//b", "-x"])
-def test_what_is_no_reference(reference):
+def test_invalid_references_are_rejected(reference):
     assert images.parse(reference) is None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two simulated pods that do all-reduces: what they say is what the collection reads."""
+"""Two simulated pods that run all-reduces: the collection can read their output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(world, name, interconnect, **values):
 
 
 def text(pod):
-    """The log without the times that the runtime puts before its lines."""
+    """The log without the timestamps of the container runtime."""
     return "\n".join(line.partition(" ")[2] for line in log(pod.main[0]).splitlines())
 
 
@@ -41,7 +41,7 @@ def text(pod):
     ("second", "names", "reached"),
     [(FAST, ["IB"], 46.5), (FAST | {"bandwidth": 12.0}, ["IB"], 12.0), (None, ["Socket"], 1.0)],
 )
-def test_the_second_finds_the_first_by_its_address_and_both_use_what_both_have(world, second, names, reached):
+def test_two_pods_connect_and_use_the_interconnect_of_both_nodes(world, second, names, reached):
     one = run(world, "n0", FAST, FIRST_RANK="0")
     world.until(lambda: bandwidth.LISTENING in text(one))
     assert "terminated" not in one.main[0].state
@@ -50,14 +50,14 @@ def test_the_second_finds_the_first_by_its_address_and_both_use_what_both_have(w
     other = run(world, "n1", second, FIRST_RANK="8", PEER_ADDRESS=address)
     world.until(lambda: all("terminated" in pod.main[0].state for pod in (one, other)))
     assert [bandwidth.networks(text(pod)) for pod in (one, other)] == [names, names]
-    said = json.loads(text(one).splitlines()[-1])
-    assert bandwidth.measured([said]) == reached
-    assert said["bytes"] / said["seconds"] * 2 * (said["ranks"] - 1) / said["ranks"] == pytest.approx(
-        said["bus_bandwidth"] * 1e9
+    result = json.loads(text(one).splitlines()[-1])
+    assert bandwidth.measured([result]) == reached
+    assert result["bytes"] / result["seconds"] * 2 * (result["ranks"] - 1) / result["ranks"] == pytest.approx(
+        result["bus_bandwidth"] * 1e9
     )
 
 
-def test_a_pod_with_other_gpus_than_it_was_told_ends_badly(world):
+def test_a_pod_with_another_number_of_gpus_than_expected_fails(world):
     pod = run(world, "n0", FAST, FIRST_RANK="0", DEVICES="7")
     world.until(lambda: "terminated" in pod.main[0].state)
     assert "the pod sees 8 GPUs, 7 are expected" in text(pod) and pod.main[0].state["terminated"]["exitCode"] == 1

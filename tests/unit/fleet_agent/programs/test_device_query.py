@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CUDA's samples on a Jetson: what the simulated program says is what the collection reads."""
+"""CUDA samples on a Jetson: the collection can read the output of the simulated program."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ ORIN = {"product": "Orin", "count": 1, "memory_mib": 7618}
 def run(world, image=IMAGE, handler="nvidia", **spec):
     node = world.node(architecture="arm64", kernel="5.15.148-tegra", gpu=ORIN, **spec)
     node.host.handlers["nvidia"] = ""
-    made = container(
+    main = container(
         "c",
         image,
         ["sh", "-c", "PATH=$PATH:/opt/cuda-samples/bin/aarch64/linux/release\ndeviceQuery && vectorAdd"],
         NVIDIA_VISIBLE_DEVICES="all",
     )
-    made["securityContext"] = {}
+    main["securityContext"] = {}
     pod = world.pod(
         node,
-        {"restartPolicy": "Never", "runtimeClassName": handler, "containers": [made]}
+        {"restartPolicy": "Never", "runtimeClassName": handler, "containers": [main]}
         if handler
-        else {"restartPolicy": "Never", "containers": [made]},
+        else {"restartPolicy": "Never", "containers": [main]},
     )
     return pod
 
 
 def text(pod):
-    """The log without the times that the runtime puts before its lines."""
+    """The log without the timestamps of the container runtime."""
     return "\n".join(line.partition(" ")[2] for line in log(pod.main[0]).splitlines())
 
 
-def test_a_jetson_tells_its_gpu_and_computes(world):
+def test_a_jetson_reports_its_gpu_and_computes(world):
     pod = run(world, host_driver="540.4.0")
     world.until(lambda: pod.forced_phase or "terminated" in pod.main[0].state)
-    said = text(pod)
-    assert device_query.PASSED.search(said) and "Test PASSED" in said
-    assert device_query.devices_in(said) == [device_query.Device("Orin", "12.6", 7618, True)]
+    output = text(pod)
+    assert device_query.PASSED.search(output) and "Test PASSED" in output
+    assert device_query.devices_in(output) == [device_query.Device("Orin", "12.6", 7618, True)]
 
 
 def test_without_the_nvidia_runtime_cuda_finds_no_driver(world):
@@ -55,7 +55,7 @@ def test_without_the_nvidia_runtime_cuda_finds_no_driver(world):
 
 
 @pytest.mark.parametrize("image", ["nvidia/cuda:12.2.0-base-ubuntu22.04", "registry.example.com/team/cuda:1"])
-def test_an_image_of_others_with_that_name_is_not_that_of_the_samples(world, image):
+def test_a_foreign_image_of_that_name_is_not_the_image_of_the_samples(world, image):
     pod = run(world, image, host_driver="540.4.0")
     world.until(lambda: pod.main[0].image_id)
     assert pod.main[0].image.family == ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Feature discovery: labels, rules, and the objects that workers and master write."""
+"""Feature discovery: labels, rules, and objects that workers and the master write."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def published(world, config="", spec=None):
 
 
 def reads(world, path):
-    return sum((method, asked) == ("GET", path) for _user, method, asked, _body in world.api.requests)
+    return sum((method, requested) == ("GET", path) for _user, method, requested, _body in world.api.requests)
 
 
-def test_a_machine_without_pci_devices_is_no_fault(world):
+def test_a_machine_without_pci_devices_has_no_pci_labels(world):
     world.node(gpu=None)
     pod, item = published(world)
     assert not [k for k in item["spec"]["labels"] if k.startswith("pci-")]
@@ -77,14 +77,14 @@ def test_worker_labels_gpus_by_its_configuration(world, config, label):
     assert item["metadata"]["labels"] == {"nfd.node.kubernetes.io/node-name": "n0"}
 
 
-def test_worker_without_its_mounts_finds_nothing_there(world):
+def test_worker_without_its_mounts_detects_nothing(world):
     pod, item = published(world, spec=worker("sys", "os"))
     assert not [k for k in item["spec"]["labels"] if k.startswith(("pci-", "system-"))]
     assert "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory" in log(pod.main[0])
 
 
 def test_worker_reads_its_configuration_and_its_owner_once(world):
-    """NFD v0.19.0 does so at its start only (Run and configure in pkg/nfd-worker/nfd-worker.go)."""
+    """NFD v0.19.0 reads them only at its start (Run and configure in pkg/nfd-worker/nfd-worker.go)."""
     pod, _item = published(world, "core: {ownerRefs: [node]}\nsources: {pci: {deviceLabelFields: [vendor]}}")
     pod.volumes.refresh("configmap", "conf", {"nfd-worker.conf": "sources: {pci: {deviceLabelFields: [class]}}"})
     world.until(lambda: reads(world, f"{FEATURES}/n0") >= 3)
@@ -92,7 +92,7 @@ def test_worker_reads_its_configuration_and_its_owner_once(world):
     assert reads(world, "/api/v1/nodes/n0") == 1
 
 
-def test_white_list_and_owner(world):
+def test_the_white_list_and_the_owner_are_configurable(world):
     _pod, item = published(world, "core: {labelWhiteList: 'pci-', ownerRefs: [node]}")
     assert set(item["spec"]["labels"]) == {"pci-0302_10de.present"}
     assert item["metadata"]["ownerReferences"][0]["kind"] == "Node"
@@ -106,7 +106,7 @@ def test_white_list_and_owner(world):
         (r"GET /api/v1/nodes/n0", "core: {ownerRefs: [node]}", 'cannot resolve Node owner reference "n0"'),
     ],
 )
-def test_worker_without_a_right_ends_with_its_name(world, forbidden, config, words):
+def test_worker_without_a_permission_fails_with_its_name(world, forbidden, config, words):
     world.node()
     world.api.forbidden.append(forbidden)
     pod, item = published(world, config)
@@ -116,13 +116,13 @@ def test_worker_without_a_right_ends_with_its_name(world, forbidden, config, wor
     assert "is forbidden" in log(pod.main[0])
 
 
-def test_worker_without_a_node_name_ends(world):
+def test_worker_without_a_node_name_fails(world):
     pod, _item = published(world, spec=worker("NODE_NAME"))
     assert "NODE_NAME environment variable not set" in log(pod.main[0])
 
 
-def test_a_garbage_collector_without_its_rights_complains_and_is_healthy(world):
-    """Healthz in pkg/nfd-gc/nfd-gc.go answers "ok" whatever else goes on."""
+def test_a_garbage_collector_without_permissions_logs_errors_and_is_healthy(world):
+    """Healthz in pkg/nfd-gc/nfd-gc.go always answers "ok"."""
     world.api.forbidden.append(r"GET /api/v1/nodes")
     probe = {"httpGet": {"path": "/healthz", "port": 8080}}
     pod = world.pod(
@@ -176,7 +176,7 @@ FOUND = {
         ({"feature": "kernel.config", "matchExpressions": {"X": {"op": "Exists"}}}, False),
     ],
 )
-def test_rules(term, expected):
+def test_rules_match_features(term, expected):
     output = nfd_features.rule_output(
         {"name": "r", "labels": {"a.example/b": "@kernel.version.major"}, "matchFeatures": [term]}, FOUND
     )
@@ -190,7 +190,7 @@ def discovery_pod(world):
     names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
     env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in names.items()]
     image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
-    made = {
+    main = {
         "name": "g",
         "image": image,
         "command": ["gpu-feature-discovery"],
@@ -198,11 +198,11 @@ def discovery_pod(world):
         "securityContext": {"privileged": True},
         "volumeMounts": [mount("root", "/driver-root")],
     }
-    return world.pod(node, {"volumes": [host("root", "/", "")], "containers": [made]})
+    return world.pod(node, {"volumes": [host("root", "/", "")], "containers": [main]})
 
 
 def test_gpu_feature_discovery_reads_its_owner_once(world):
-    """newOutputer resolves it at the start (k8s-device-plugin v0.20.0, internal/lm/output.go)."""
+    """newOutputer resolves it only at the start (k8s-device-plugin v0.20.0, internal/lm/output.go)."""
     pod = discovery_pod(world)
     world.until(lambda: reads(world, f"{FEATURES}/nvidia-features-for-n0") >= 3)
     assert reads(world, f"/api/v1/namespaces/ns/pods/{pod.name}") == 1
@@ -223,8 +223,8 @@ def another_driver(node):
         ("nvidia-features-for-n0", discovery_pod, another_driver, "nvidia.com/cuda.driver-version.full", "590.44.01"),
     ],
 )
-def test_workers_look_at_their_object_seldom_and_tell_at_once_what_changed(world, name, start, change, label, value):
-    """Of the API server's time, however fast the nodes' runs."""
+def test_workers_read_their_object_rarely_and_write_changes_immediately(world, name, start, change, label, value):
+    """The interval is in time of the API server, independent of the speed of simulated nodes."""
     world.quiet = 3600.0
     path = f"{FEATURES}/{name}"
     start(world)
@@ -236,7 +236,7 @@ def test_workers_look_at_their_object_seldom_and_tell_at_once_what_changed(world
     assert reads(world, path) == 2
 
 
-def test_label_names_that_the_master_refuses():
+def test_the_master_rejects_invalid_label_names():
     given = {
         "plain": "1",
         "nvidia.com/gpu.count": "8",
@@ -252,9 +252,9 @@ def test_label_names_that_the_master_refuses():
     }
 
 
-@pytest.mark.parametrize("ends", ["reboot", "deleted", "taken away"])
-def test_a_master_watches_no_longer_than_it_lives(world, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
-    """A thread that outlived it would ask on when its rights are gone."""
+@pytest.mark.parametrize("ends", ["reboot", "deleted", "power cut"])
+def test_a_master_stops_its_watches_when_it_ends(world, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    """A thread that outlives the master would continue to send requests without permissions."""
     watching: list[str] = []
 
     class Watch:
@@ -284,7 +284,7 @@ def test_a_master_watches_no_longer_than_it_lives(world, monkeypatch: pytest.Mon
         assert watching == []
 
 
-def test_a_master_takes_findings_of_selected_namespaces_alone_and_no_resources_where_it_may_not(world) -> None:
+def test_a_master_uses_only_selected_namespaces_and_allowed_resources(world) -> None:
     pod = world.pod(world.node(), {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
     state = nfd_master.Master(types.SimpleNamespace(pod=pod, option=lambda *_names: ""))
     selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["agents"]}]}
@@ -303,11 +303,11 @@ def test_a_master_takes_findings_of_selected_namespaces_alone_and_no_resources_w
         }
         state._take("NodeFeature", "ADDED", found)
 
-    def wanted() -> tuple[set[str], set[str]]:
-        made = state.desired("n0")
-        return {key.rpartition("/")[2] for key in made["labels"]}, set(made["resources"])
+    def desired() -> tuple[set[str], set[str]]:
+        result = state.desired("n0")
+        return {key.rpartition("/")[2] for key in result["labels"]}, set(result["resources"])
 
-    assert wanted() == ({"agents", "users", "by-rule"}, {"example.com/r"})
+    assert desired() == ({"agents", "users", "by-rule"}, {"example.com/r"})
     state.config = {"restrictions": {"nodeFeatureNamespaceSelector": selector, "disableExtendedResources": True}}
-    assert wanted() == ({"agents", "by-rule"}, set())
+    assert desired() == ({"agents", "by-rule"}, set())
     assert len(state.kinds()) == 3

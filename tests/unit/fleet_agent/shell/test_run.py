@@ -54,7 +54,7 @@ def run(world, script, image="example.com/some/image:1", **spec):
         ),
     ],
 )
-def test_prints(world, script, lines):
+def test_scripts_print_the_expected_lines(world, script, lines):
     assert run(world, script) == (0, lines)
 
 
@@ -73,7 +73,7 @@ def test_prints(world, script, lines):
         ("trap 'exit 0' TERM; exit 9", 9),
     ],
 )
-def test_exit_codes(world, script, code):
+def test_scripts_end_with_the_expected_exit_code(world, script, code):
     assert run(world, script)[0] == code
 
 
@@ -90,13 +90,13 @@ def test_exit_codes(world, script, code):
     ],
 )
 def test_a_file_to_source_that_is_missing_ends_a_posix_shell(world, command, code, lines):
-    """dash and BusyBox's shell, which NVIDIA's images have, end with 2; bash goes on."""
+    """dash and BusyBox's shell, which NVIDIA's images have, end with 2; bash continues."""
     found, log = run(world, "", command=command)
     assert (found, [line.removeprefix("sh: line 1: ") for line in log]) == (code, lines)
 
 
 @pytest.mark.parametrize(("first_line", "code"), [("#!/bin/sh", 2), ("#!/bin/bash", 1)])
-def test_a_script_is_run_by_the_shell_that_its_first_line_names(world, first_line, code):
+def test_a_script_is_run_by_the_shell_of_its_first_line(world, first_line, code):
     world.store.data[("configmap", "ns", "scripts")] = {"run.sh": f"{first_line}\n. /none\n"}
     spec = {
         "restartPolicy": "Never",
@@ -131,12 +131,12 @@ def test_unknown_program_of_an_unknown_image_just_runs(world):
 
 
 @pytest.mark.parametrize("script", ["if true; then echo", "echo 'open", "while; do", "case x in", "${"])
-def test_what_is_no_script_is_refused(script):
+def test_an_invalid_script_is_rejected(script):
     with pytest.raises(ShellSyntax):
         parse(script)
 
 
-def test_polling_loop_wakes_when_the_file_appears_and_costs_nothing_before(world):
+def test_a_polling_loop_wakes_up_when_the_file_appears_and_uses_no_time_before(world):
     kubelet = world.node()
     script = "until [ -f /run/x/ready ]; do echo waiting; sleep 5; done; echo go"
     spec = {
