@@ -377,7 +377,7 @@ DEVICE_CASES: dict[str, tuple[s.Obj, list[s.Obj], tuple[str, str, str]]] = {
             "is starting, run 6; in the previous run, container nvidia-device-plugin ended with exit code 1",
         ),
     ),
-    "an old crash is not the reason of a missing GPU": (
+    "an old crash is not the reason for a missing GPU": (
         s.node(N, allocatable=7),
         [s.plugin(N, s.running(restarts=1, last=CRASHED))],
         ("waiting", "schedulable", "7 nvidia.com/gpu allocatable, 8 nvidia.com/gpu expected"),
