@@ -264,7 +264,7 @@ def test_a_gpu_that_fell_off_the_bus_is_reported_and_the_validator_is_not_ready(
         )
         assert (
             missing["annotations"]["description"]
-            == f"{REAL} of pool real shows 1 GPUs fewer than the inventory declares."
+            == f"{REAL} of pool real reports 1 GPUs fewer than the inventory declares."
         )
         cluster.wait("the validator is not ready", lambda: not ready(cluster, VALIDATOR))
     finally:
