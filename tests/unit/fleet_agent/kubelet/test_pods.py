@@ -183,7 +183,8 @@ def test_readiness_depends_on_its_probe_and_liveness_restarts(world, node):
 
 def test_readiness_depends_on_the_http_answer_of_a_program(world, node):
     """This holds also after the probe has settled, when it is repeated only after a change."""
-    pod = world.pod(node, spec(readinessProbe={"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1}))
+    probe = {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 1}
+    pod = world.pod(node, spec(image="example.com/app:2", readinessProbe=probe))
     main = pod.main[0]
     world.until(lambda: main.ready)
     world.pass_time(10)

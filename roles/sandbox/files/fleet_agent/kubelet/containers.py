@@ -44,6 +44,9 @@ class Container:
         self.log: collections.deque[str] = collections.deque(maxlen=LOG_LINES)
         self.previous_log: collections.deque[str] | None = None
         self._healthy = True
+        self.serves: dict[
+            int, tuple[str, ...]
+        ] = {}  # Ports on which its program listens, with the paths that it serves.
         self.hangups = 0  # SIGHUPs received
         self.ignores_term = False  # PID 1 without a handler does not receive SIGTERM.
         self.devices: dict[str, list[str]] = {}  # resource -> device ids that kubelet allocated
@@ -162,6 +165,11 @@ class Container:
             self._healthy = healthy
             self.pod.kubelet.host.changed()
 
+    def serve(self, port: int, *paths: str) -> None:
+        """Its program listens from now on."""
+        self.serves[port] = paths
+        self.pod.kubelet.host.changed()
+
     # -- the run
 
     def _run_once(self) -> Process:
@@ -170,7 +178,7 @@ class Container:
             self.previous_log = self.log
         self.log = collections.deque(maxlen=LOG_LINES)
         self.container_id = kubelet.clock.hexadecimal(64)
-        self.healthy, self.ignores_term, self.at_exit = True, False, []
+        self.healthy, self.ignores_term, self.at_exit, self.serves = True, False, [], {}
         privileged = bool((self.spec.get("securityContext") or {}).get("privileged"))
         self.view = View(kubelet.host, pod.volumes.mounts(self.spec), privileged, self._uid())
         if "terminated" in self.state:

@@ -22,11 +22,36 @@ def start(container: Any) -> list[Task]:
 def _attempt(container: Any, probe: dict[str, Any]) -> Process:
     """(passed, output, whether the result can only change when the node changes)."""
     if "exec" not in probe:
-        return container.healthy, "HTTP probe failed with statuscode: 500", True
+        fault = _network_fault(container, probe)
+        return not fault, fault, True
     lines: list[str] = []
     writes = container.view.writes
     code = yield from process.run_probe(container, list(probe["exec"].get("command") or []), lines.append)
     return code == 0, "".join(lines)[-400:].strip(), container.view.writes == writes
+
+
+def _network_fault(container: Any, probe: dict[str, Any]) -> str:
+    """Kubelet's message for a probe over the network, empty if it passes (kubernetes v1.36.4, pkg/probe/http and pkg/probe/tcp)."""
+    failed = "" if container.healthy else "HTTP probe failed with statuscode: 500"
+    if not container.image.family:
+        return failed  # Which ports the program of a user's image serves is unknown.
+    http = probe.get("httpGet")
+    port = _port(container, (http or probe.get("tcpSocket") or probe.get("grpc") or {}).get("port", 0))
+    place = f"{container.pod.pod_ip}:{port}"
+    if port not in container.serves:
+        refused = f"dial tcp {place}: connect: connection refused"
+        return f'Get "http://{place}{http.get("path", "/")}": {refused}' if http else refused
+    if http and http.get("path", "/") not in container.serves[port]:
+        return "HTTP probe failed with statuscode: 404"
+    return failed
+
+
+def _port(container: Any, port: int | str) -> int:
+    """Of a name, the port of the container; 0 for an unknown name."""
+    if isinstance(port, int):
+        return port
+    ports = container.spec.get("ports") or []
+    return next((int(one["containerPort"]) for one in ports if one.get("name") == port), 0)
 
 
 def _prober(container: Any, kind: str, probe: dict[str, Any]) -> Process:

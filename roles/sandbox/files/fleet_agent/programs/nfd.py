@@ -45,6 +45,11 @@ def _sources(proc: Any, core: dict[str, Any], flag: str, key: str) -> list[str]:
     return given.split(",") if given else [str(s) for s in core.get(key) or ["all"]]
 
 
+def serve(proc: Any) -> None:
+    """Each program of NFD has one port for its health and metrics (flag port in cmd/*/main.go of v0.19.0)."""
+    proc.container.serve(int(proc.option("port") or 8080), "/healthz", "/metrics")
+
+
 def worker(proc: Any) -> Process:
     node = proc.env.get("NODE_NAME", "")
     proc.say(f'I nfd-worker.go] "Node Feature Discovery Worker" version="{proc.container.image.tag}" nodeName="{node}"')
@@ -55,6 +60,7 @@ def worker(proc: Any) -> Process:
             proc, "nfd-worker.go", CONFIG
         )  # Read once, like the owners: a changed file requires a restart.
         core = config.get("core") or {}
+        serve(proc)
         owners = yield from _owners(proc, core, node)
         kept = Kept(proc)
         while True:
@@ -201,6 +207,7 @@ def gc(proc: Any) -> Process:
         if error:
             proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}"\n')
 
+    serve(proc)
     informer = Informer(
         proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error
     )

@@ -14,7 +14,7 @@ import yaml
 from fleet_agent.clock import timestamp
 from fleet_agent.cluster.api import JSON_PATCH, ApiError, Informer, Unreachable
 from fleet_agent.loop import Park, Process, Sleep
-from fleet_agent.programs import nfd_features
+from fleet_agent.programs import nfd, nfd_features
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 ANNOTATION_NS = "nfd.node.kubernetes.io"
@@ -224,6 +224,7 @@ def master(proc: Any) -> Process:
     if proc.option("prune") == "true":
         return (yield from _prune(proc, state))
     state.start()
+    nfd.serve(proc)
     while len(state.synced) < len(state.kinds()):
         yield Sleep(0.5)
     node = proc.env.get("NODE_NAME", "")
