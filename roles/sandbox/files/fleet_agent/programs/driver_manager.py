@@ -58,6 +58,13 @@ class Failed(Exception):
 
 def manager(proc: Any) -> Process:
     """driver-manager uninstall_driver: clients leave, modules are unloaded, clients may come back."""
+    command = next((word for word in proc.argv[1:] if not word.startswith("-")), "")
+    if command != "uninstall_driver":
+        # urfave/cli v2.27: without a command it shows its help and succeeds.
+        proc.say(
+            f"No help topic for '{command}'" if command else "NAME:\n   k8s-driver-manager - A new cli application"
+        )
+        return 3 if command else 0
     node = proc.env.get("NODE_NAME", "")
     if not node:
         proc.say('level=fatal msg="NODE_NAME environment variable must be set"')
