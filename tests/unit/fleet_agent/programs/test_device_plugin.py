@@ -100,6 +100,17 @@ def test_what_a_configuration_offers(world, config, offered, warnings):
             {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 1}]}}},
             "number of replicas must be >= 2",
         ),
+        ({"flags": {"migStrategy": "mixd"}}, "unknown MIG strategy: mixd"),
+        ({"flags": {"deviceDiscoveryStrategy": "all"}}, "invalid --device-discovery-strategy option all"),
+        (
+            {"flags": {"plugin": {"deviceListStrategy": ["envvar", "cdi"]}}},
+            "invalid --device-list-strategy option: invalid strategy: cdi",
+        ),
+        ({"flags": {"plugin": {"deviceIDStrategy": "number"}}}, "invalid --device-id-strategy option: number"),
+        (
+            {"flags": {"plugin": {"sharedDevicesAllocationPolicy": "any"}}},
+            "invalid --shared-devices-allocation-policy option: any",
+        ),
     ],
 )
 def test_a_configuration_that_the_plugin_refuses(world, config, message):

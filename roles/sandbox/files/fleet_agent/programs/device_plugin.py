@@ -19,6 +19,8 @@ from fleet_agent.programs import yamltext
 
 CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
 SOCKETS = "/var/lib/kubelet/device-plugins"
+#: api/config/v1/consts.go.
+LIST_STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
 #: validateFlags in cmd/nvidia-device-plugin/main.go.
 ONLY_WITH_NVML = "CDI --device-list-strategy options are only supported on NVML-based systems"
 
@@ -133,8 +135,9 @@ def device_plugin(proc: Any) -> Process:
             return 1
         for warning in ignored(config):
             proc.say(warning)
-        if any(strategy.startswith("cdi") for strategy in _strategies(proc, config)) and not _has_nvml(proc):
-            proc.say(f"E main.go] error starting plugins: unable to validate flags: {ONLY_WITH_NVML}")
+        fault = _flag_fault(proc, config)
+        if fault:
+            proc.say(f"E main.go] error starting plugins: unable to validate flags: {fault}")
             return 1
         if not proc.view.is_file(f"{SOCKETS}/kubelet.sock") or not proc.view.locate(SOCKETS).host:
             proc.say(f"E main.go] failed to create FS watcher for {SOCKETS}/: no such file or directory")
@@ -157,6 +160,36 @@ def device_plugin(proc: Any) -> Process:
         again = yield from _serve(proc, config)
         if not again:
             return 0
+
+
+def _flag_fault(proc: Any, config: dict[str, Any]) -> str:
+    """validateFlags in cmd/nvidia-device-plugin/main.go, in its order."""
+    for strategy in _strategies(proc, config):
+        if strategy not in LIST_STRATEGIES:
+            return f"invalid --device-list-strategy option: invalid strategy: {strategy}"
+    if any(strategy.startswith("cdi") for strategy in _strategies(proc, config)) and not _has_nvml(proc):
+        return ONLY_WITH_NVML
+    identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
+    if identity not in ("uuid", "index"):
+        return f"invalid --device-id-strategy option: {identity}"
+    policy = setting(
+        proc,
+        config,
+        "shared-devices-allocation-policy",
+        "SHARED_DEVICES_ALLOCATION_POLICY",
+        "sharedDevicesAllocationPolicy",
+        "distributed",
+        "plugin",
+    )
+    if policy not in ("distributed", "packed"):
+        return f"invalid --shared-devices-allocation-policy option: {policy}"
+    discovery = setting(
+        proc, config, "device-discovery-strategy", "DEVICE_DISCOVERY_STRATEGY", "deviceDiscoveryStrategy", "auto"
+    )
+    if discovery not in ("auto", "nvml", "tegra"):
+        return f"invalid --device-discovery-strategy option {discovery}"
+    mig = setting(proc, config, "mig-strategy", "MIG_STRATEGY", "migStrategy", "none")
+    return "" if mig in ("none", "single", "mixed") else f"unknown MIG strategy: {mig}"
 
 
 def _root(proc: Any) -> str:
