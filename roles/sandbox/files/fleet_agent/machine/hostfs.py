@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import posixpath
+import re
 import uuid
 from collections.abc import Callable
 
@@ -106,6 +107,21 @@ DRIVER_FILES = (
 )
 
 
+#: What containerd reads when it starts.
+CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+_RUNTIME = re.compile(r'^runtime "(.+)" = "(.+)"$', re.MULTILINE)
+_IMPORT = re.compile(r'^imports = \["(.+)/\*\.toml"\]$', re.MULTILINE)
+
+
+def runtime_line(handler: str, binary: str) -> str:
+    """In place of the tables that containerd has for a handler."""
+    return f'runtime "{handler}" = "{binary}"'
+
+
+def import_line(folder: str) -> str:
+    return f'imports = ["{folder}/*.toml"]'
+
+
 class Host:
     """One machine: files, mounts, kernel modules, runtime handlers, images present."""
 
@@ -126,6 +142,7 @@ class Host:
             "": "",
             "runc": "",
         }  # runtime handler -> its binary on the machine, empty for the system's own
+        self._configured: set[str] = set()  # handlers from containerd's files
         self.default_handler = ""
         if spec.host_toolkit:
             # nvidia-ctk runtime configure --set-as-default, as an administrator runs it.
@@ -173,6 +190,19 @@ class Host:
             )
             self._base_of = spec, files
         return files
+
+    def reload_containerd(self) -> None:
+        """Handlers come from its own file and those that it imports, wherever else files were written."""
+        own = self.read(CONTAINERD_CONFIG) or ""
+        folders = _IMPORT.findall(own)
+        drop_ins = [f"{folder}/{name}" for folder in folders for name in self.names(folder) if name.endswith(".toml")]
+        texts = [own, *(self.read(path) or "" for path in drop_ins)]
+        configured = {handler: binary for text in texts for handler, binary in _RUNTIME.findall(text)}
+        for gone in self._configured - configured.keys():
+            self.handlers.pop(gone, None)
+        self.handlers |= configured
+        self._configured = set(configured)
+        self.changed()
 
     # -- change notification
 

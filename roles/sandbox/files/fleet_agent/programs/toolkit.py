@@ -9,12 +9,17 @@ import posixpath
 from typing import Any
 
 from fleet_agent.loop import Park, Process, Sleep, Terminated
+from fleet_agent.machine import hostfs
 
 DEFAULTS = {
     "containerd": ("/etc/containerd/config.toml", "/run/containerd/containerd.sock"),
     "crio": ("/etc/crio/config.toml", "/var/run/crio/crio.sock"),
     "docker": ("/etc/docker/daemon.json", "/var/run/docker.sock"),
 }
+
+
+#: Of those that it installs, the ones that others run.
+PROGRAMS = ("nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-ctk", "nvidia-cdi-hook")
 
 
 def _say(proc: Any, level: str, text: str) -> None:
@@ -34,9 +39,10 @@ def toolkit(proc: Any) -> Process:
     _say(proc, "info", f"Starting nvidia-toolkit; installing toolkit to '{root}/toolkit'")
     yield Sleep(proc.clock.delay("toolkit_install"))
     try:
-        binary = f"{root}/toolkit/nvidia-container-runtime"
+        binary = f"{root}/toolkit/{PROGRAMS[0]}"
         proc.view.make_folder(f"{root}/toolkit", True)
-        proc.view.write(binary, "")
+        for program in PROGRAMS:
+            proc.view.write(f"{root}/toolkit/{program}", "")
     except OSError as error:
         _say(proc, "error", f"unable to install toolkit: {error.filename}: {error.strerror}")
         return 1
@@ -52,7 +58,7 @@ def toolkit(proc: Any) -> Process:
         except Terminated:
             _say(proc, "info", "Cleaning up Runtime")
             if configures:
-                _clean(proc)
+                _clean(proc, runtime)
             return 0
 
 
@@ -66,21 +72,29 @@ def _management_spec(proc: Any) -> str:
     return ""
 
 
+def _prefix(runtime: str) -> str:
+    return {"crio": "CRIO"}.get(runtime, runtime.upper())
+
+
+def _files(proc: Any, runtime: str) -> tuple[str, str]:
+    """The runtime's file and its drop-in, "" for none, as the container has them."""
+    config = proc.env.get("RUNTIME_CONFIG") or proc.env.get(f"{_prefix(runtime)}_CONFIG") or DEFAULTS[runtime][0]
+    drop_in = proc.env.get("RUNTIME_DROP_IN_CONFIG", "")
+    return (config, drop_in) if runtime == "containerd" else (drop_in or config, "")
+
+
 def _configure(proc: Any, runtime: str, binary: str) -> str:
     """Writes the runtime's configuration and reloads it. Returns the error, empty if it succeeds."""
-    config, socket = DEFAULTS[runtime]
-    prefix = {"crio": "CRIO"}.get(runtime, runtime.upper())
-    config = (
-        proc.env.get("RUNTIME_DROP_IN_CONFIG")
-        or proc.env.get("RUNTIME_CONFIG")
-        or proc.env.get(f"{prefix}_CONFIG")
-        or config
-    )
-    socket = proc.env.get("RUNTIME_SOCKET") or proc.env.get(f"{prefix}_SOCKET") or socket
+    prefix, (config, drop_in) = _prefix(runtime), _files(proc, runtime)
+    socket = proc.env.get("RUNTIME_SOCKET") or proc.env.get(f"{prefix}_SOCKET") or DEFAULTS[runtime][1]
     name = proc.env.get("NVIDIA_RUNTIME_NAME") or proc.env.get("CONTAINERD_RUNTIME_CLASS") or "nvidia"
+    handlers = (name, f"{name}-cdi", f"{name}-legacy")
     try:
-        proc.view.make_folder(posixpath.dirname(config), True)
-        proc.view.write(config, f"# runtime {name}: {binary}\n")
+        _append(proc, drop_in or config, [hostfs.runtime_line(handler, binary) for handler in handlers])
+        if drop_in:
+            # importPattern in pkg/config/engine/containerd/config_drop_in.go: the folder as the host has it.
+            on_host = proc.env.get("RUNTIME_DROP_IN_CONFIG_HOST_PATH") or drop_in
+            _append(proc, config, [hostfs.import_line(posixpath.dirname(on_host))])
     except OSError as error:
         return f"unable to configure {runtime}: unable to flush config: {error.filename}: {error.strerror}"
     mode = (
@@ -91,13 +105,12 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
     fault = _restart(proc, runtime, mode, socket)
     if fault:
         return f"unable to restart {runtime}: {fault}"
-    place = proc.view.locate(config)
     host = proc.host
-    if place.host:  # A configuration inside the container has no effect.
-        binary_place = proc.view.locate(binary)
-        host_binary = binary_place.path if binary_place.host else "/nonexistent" + binary
-        for handler in (name, f"{name}-cdi", f"{name}-legacy"):
-            host.handlers[handler] = host_binary
+    if runtime == "containerd":
+        host.reload_containerd()
+    elif proc.view.locate(config).host:  # A configuration inside the container has no effect.
+        host.handlers |= dict.fromkeys(handlers, binary)
+    if host.handlers.get(name) == binary:
         default = proc.env.get("NVIDIA_RUNTIME_SET_AS_DEFAULT") or proc.env.get(f"{prefix}_SET_AS_DEFAULT") or "false"
         # It only unsets the default if that has its own name (AddRuntimeWithOptions).
         if default.lower() == "true":
@@ -107,6 +120,14 @@ def _configure(proc: Any, runtime: str, binary: str) -> str:
         host.changed()
     _say(proc, "info", f"Completed setup for runtime '{runtime}' as {name}")
     return ""
+
+
+def _append(proc: Any, path: str, lines: list[str]) -> None:
+    """Lines that the file lacks. Raises OSError."""
+    proc.view.make_folder(posixpath.dirname(path), True)
+    text = proc.view.read(path) if proc.view.is_file(path) else ""
+    known = text.splitlines()
+    proc.view.write(path, text + "".join(f"{line}\n" for line in lines if line not in known))
 
 
 def _restart(proc: Any, runtime: str, mode: str, socket: str) -> str:
@@ -122,8 +143,16 @@ def _restart(proc: Any, runtime: str, mode: str, socket: str) -> str:
     return ""
 
 
-def _clean(proc: Any) -> None:
-    proc.host.handlers = {name: path for name, path in proc.host.handlers.items() if not name.startswith("nvidia")}
-    if proc.host.default_handler not in proc.host.handlers:
-        proc.host.default_handler = ""
-    proc.host.changed()
+def _clean(proc: Any, runtime: str) -> None:
+    """Its lines go from the files, and its handlers from the runtime."""
+    for path in filter(None, _files(proc, runtime)):
+        if proc.view.is_file(path):
+            kept = [line for line in proc.view.read(path).splitlines() if not line.startswith('runtime "nvidia')]
+            proc.view.write(path, "".join(f"{line}\n" for line in kept))
+    host = proc.host
+    if runtime == "containerd":
+        host.reload_containerd()
+    host.handlers = {name: path for name, path in host.handlers.items() if not name.startswith("nvidia")}
+    if host.default_handler not in host.handlers:
+        host.default_handler = ""
+    host.changed()
