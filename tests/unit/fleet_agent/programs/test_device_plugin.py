@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
     TOOLKIT,
     changed,
     container,
+    host,
     log,
     mount,
 )
@@ -23,14 +24,17 @@ from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
 GPU = "nvidia.com/gpu"
 
 
-def started(world, node, config):
-    """The plugin's container, behind a driver, with this configuration file."""
+def started(world, node, config, **values):
+    """The plugin's container, behind a driver, with this configuration file and more variables."""
     world.store.data[("configmap", "ns", "plugin")] = {"config.yaml": json.dumps(config)}
 
     def configure(spec):
-        spec["volumes"] = [*spec["volumes"], {"name": "config", "configMap": {"name": "plugin"}}]
-        spec["containers"][0]["volumeMounts"].append(mount("config", "/config"))
-        spec["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/config.yaml"})
+        more = [{"name": "config", "configMap": {"name": "plugin"}}, host("cdi", "/var/run/cdi")]
+        spec["volumes"] = [*spec["volumes"], *more]
+        spec["containers"][0]["volumeMounts"] += [mount("config", "/config"), mount("cdi", "/var/run/cdi")]
+        spec["containers"][0]["env"] += [
+            {"name": name, "value": value} for name, value in {"CONFIG_FILE": "/config/config.yaml", **values}.items()
+        ]
 
     for spec in (DRIVER, TOOLKIT, PROOF):
         world.pod(node, spec)
@@ -145,3 +149,22 @@ def test_a_container_has_the_device_files_of_its_gpus_and_numbers_them_from_zero
         "/dev/nvidia4",
         "/dev/nvidiactl",
     ]
+
+
+@pytest.mark.parametrize(
+    ("hook", "message"),
+    [
+        ("/usr/local/nvidia/toolkit/nvidia-cdi-hook", ""),
+        ("/usr/local/nvidia/toolkit/nvidia-cdi-hok", "fork/exec /usr/local/nvidia/toolkit/nvidia-cdi-hok"),
+        ("", "fork/exec /usr/bin/nvidia-ctk: no such file or directory"),
+    ],
+)
+def test_the_hook_of_the_plugins_cdi_specification_is_on_the_host(world, hook, message):
+    node = world.node()
+    config = {"flags": {"plugin": {"deviceListStrategy": ["cdi-cri"]}}}
+    started(world, node, config, **({"NVIDIA_CDI_HOOK_PATH": hook} if hook else {}))
+    world.until(lambda: node.devices.allocatable == {GPU: 8})
+    job = container("c", "busybox:1.36", ["sh", "-c", "sleep 9999"], privileged=False)
+    pod = world.pod(node, {"containers": [{**job, "resources": {"limits": {GPU: "1"}}}]})
+    world.until(lambda: pod.main[0].restarts if message else pod.main[0].ready)
+    assert not message or message in pod.main[0].last_state["terminated"]["message"]

@@ -106,10 +106,17 @@ def inject_gpus(container: Any) -> str:
     chosen = cdi if cdi is not None else (_chosen(container, count) if handler.startswith("nvidia") else None)
     if chosen is None:
         return ""
-    if cdi is not None and kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") is None:
+    spec_text = kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") if cdi is not None else ""
+    if cdi is not None and spec_text is None:
         return (
             "failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
             f"k8s.device-plugin.nvidia.com/gpu={gpu_uuid(kubelet.name, cdi[0])}"
+        )
+    hook = (spec_text or "").partition("hook: ")[2].strip()
+    if hook and kubelet.host.read(hook) is None:
+        return (
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
+            f"process: error during container init: error running createContainer hook #0: fork/exec {hook}: no such file or directory"
         )
     if "nvidia" not in kubelet.host.modules:
         return (

@@ -18,6 +18,8 @@ from fleet_agent.machine.hostfs import gpu_uuid
 from fleet_agent.programs import yamltext
 
 CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
+#: DefaultNvidiaCTKPath in api/config/v1/consts.go.
+HOOK = "/usr/bin/nvidia-ctk"
 SOCKETS = "/var/lib/kubelet/device-plugins"
 #: api/config/v1/consts.go.
 LIST_STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
@@ -251,7 +253,8 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
     offered = endpoint(proc, config)
     if any(s.startswith("cdi") for s in offered.strategies):
         proc.view.make_folder("/var/run/cdi", True)
-        proc.view.write(CDI_SPEC, "cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\n")
+        hook = proc.option("nvidia-cdi-hook-path", "NVIDIA_CDI_HOOK_PATH") or proc.env.get("NVIDIA_CTK_PATH") or HOOK
+        proc.view.write(CDI_SPEC, f"cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\nhook: {hook}\n")
     proc.say(
         f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock"
     )
