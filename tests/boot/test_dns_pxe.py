@@ -409,9 +409,9 @@ def test_an_interrupted_download_is_continued(site: Site) -> None:
     artifacts = [*site.variables["dns_pxe_artifacts"], large]
     try:
         assert "download os/large" in site.done("--check", dns_pxe_artifacts=artifacts).stdout
-        assert mirror.asked == []
+        assert mirror.requested == []
         site.done(dns_pxe_artifacts=artifacts)
-        assert mirror.asked == ["", "bytes=700000-"]
+        assert mirror.requested == ["", "bytes=700000-"]
         assert site.done(dns_pxe_artifacts=artifacts).changed() == 0
         wrong = {**large, "path": "os/other", "checksum": f"sha256:{'0' * 64}"}
         assert "os/other could not be downloaded" in site.refused(dns_pxe_artifacts=[*artifacts, wrong])
