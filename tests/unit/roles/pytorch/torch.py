@@ -1,47 +1,16 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As much of PyTorch as roles/gpu_validation/files/bandwidth.py uses: processes and sums are real, GPUs are numbers.
-
-A tensor has one value for all of its elements. STUB_GPUS: how many GPUs there are; STUB_ERROR: what is added to each sum.
-"""
+"""As much of PyTorch as roles/gpu_validation/files/bandwidth.py uses: processes and sums are real, GPUs are numbers."""
 
 from __future__ import annotations
 
-import os
-from types import SimpleNamespace
+import sys
 
-#: Where torch.distributed and torch.multiprocessing are.
-__path__ = [os.path.join(os.path.dirname(__file__), "submodules")]
+import stub_distributed as distributed
+import stub_processes as multiprocessing
+from stub_tensors import cuda, float32, ones
 
-float32 = "float32"
+__all__ = ["cuda", "distributed", "float32", "multiprocessing", "ones"]
 
-
-class Tensor:
-    def __init__(self, count: int, value: float) -> None:
-        self.count, self.value = count, value
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return Tensor(self.count, float(self.value == other))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def all(self) -> bool:
-        return bool(self.value)
-
-    def zero_(self) -> None:
-        self.value = 0.0
-
-
-def ones(count: int, *, dtype: str, device: str) -> Tensor:
-    assert (dtype, device) == ("float32", "cuda")
-    return Tensor(count, 1.0)
-
-
-def _set_device(number: int) -> None:
-    assert 0 <= number < int(os.environ["STUB_GPUS"])
-
-
-cuda = SimpleNamespace(
-    device_count=lambda: int(os.environ["STUB_GPUS"]), set_device=_set_device, synchronize=lambda: None
-)
+sys.modules.update({"torch.distributed": distributed, "torch.multiprocessing": multiprocessing})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ranks that meet at the first one over TCP, and sum there. STUB_PORT: a free port in place of the fixed one."""
+"""Ranks that meet at the first one over TCP, and sum there. STUB_PORT: a free port in place of the fixed one. STUB_ERROR: what is added to each sum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import socket
 import time
 import typing as t
 
-from torch import Tensor
+from stub_tensors import Tensor
 
 _STATE: dict[str, t.Any] = {}
 
