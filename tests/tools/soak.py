@@ -91,7 +91,11 @@ def commit() -> str:
     return done.stdout.strip() or "none"
 
 
-def figures(log: str) -> tuple[str, ...]:
+def figures(log: str, passed: bool) -> tuple[str, ...]:
+    """Of a part that failed, its tests that failed. Names of folders of this machine belong into no record."""
+    log = log.replace(str(pathlib.Path.home()), "~")
+    if not passed:
+        return tuple(line for line in log.splitlines() if line.startswith("FAILED "))
     found, within, any_captured = [], False, False
     for line in log.splitlines():
         if CAPTURED.match(line):
@@ -106,10 +110,8 @@ def figures(log: str) -> tuple[str, ...]:
 def keep(part: Job, tested: str, result: check.Result) -> None:
     log = check.log_of(part.name).read_text(encoding="utf-8", errors="replace")
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M")
-    counts = ", ".join(f"{number} {kind}" for kind, number in result.counts.items())
-    kept = Kept(
-        part.name, tested, commit(), date, result.ran and not result.failed, counts, result.seconds, figures(log)
-    )
+    counts, passed = ", ".join(f"{number} {kind}" for kind, number in result.counts.items()), not result.failed
+    kept = Kept(part.name, tested, commit(), date, result.ran and passed, counts, result.seconds, figures(log, passed))
     folder().mkdir(parents=True, exist_ok=True)
     place(part).write_text(json.dumps(dataclasses.asdict(kept), indent=2), encoding="utf-8")
 

@@ -315,3 +315,10 @@ def test_a_loaded_run_has_two_busy_loops_and_leaves_no_process(
     loaded.stdout.close()
     assert of_session(loaded.pid) == []
     assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_a_record_names_failed_tests_and_no_folder_of_the_machine(soak: ModuleType) -> None:
+    home = pathlib.Path.home()
+    log = f"E assert 1 == 2\nFAILED tests/live/test_x.py::test_y - at {home}/x\nwritten to {home}/.cache/y.json\n"
+    assert soak.figures(log, False) == ("FAILED tests/live/test_x.py::test_y - at ~/x",)
+    assert "written to ~/.cache/y.json" in soak.figures(log, True)
