@@ -50,6 +50,7 @@ _BY_WATCH = (
 _WHEN_A_NODE_IS_REMOVED = (
     "node-feature-discovery v0.19.0, pkg/nfd-gc/nfd-gc.go: it deletes the features of removed nodes"
 )
+_LABELS_LEFT = "node-feature-discovery v0.19.0, pkg/nfd-master/nfd-master.go: prune patches the labels away that nfd-master left when it ended"
 #: Rights that real programs need not use in a session, and why.
 NOT_ALWAYS = {
     f"{CONTROLLERS}/nfd-gc: delete nodefeatures.nfd.k8s-sigs.io": _WHEN_A_NODE_IS_REMOVED,
@@ -58,6 +59,7 @@ NOT_ALWAYS = {
     f"{CONTROLLERS}/nfd-master: list namespaces": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list nodefeaturerules.nfd.k8s-sigs.io": _BY_WATCH,
     f"{CONTROLLERS}/nfd-master: list nodefeatures.nfd.k8s-sigs.io": _BY_WATCH,
+    f"{CONTROLLERS}/nfd-prune: patch nodes": _LABELS_LEFT,
 }
 
 
