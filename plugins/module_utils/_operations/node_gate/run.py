@@ -40,13 +40,15 @@ def run(
     """
     marks.limit_of(settings.max_failed, 0)
     gate = begin(settings, client, resume or {})
-    gate.judge()
     if check_mode:
+        gate.judge()
         gate.softened = changes.soften(gate.snapshot(), check_mode=True)
         return _checked(gate)
-    lines, broken = gate.progress(), None
+    lines, broken = [], None
     try:
         gate.meet()
+        gate.judge()
+        lines += gate.progress()
         if not resume:
             gate.softened = changes.soften(gate.snapshot(), check_mode=False)
         while gate.left > 0 and (gate.waiting() or gate.rollouts.go_on()):

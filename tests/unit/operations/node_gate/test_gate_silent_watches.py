@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import json
 import typing as t
 
 import pytest
@@ -66,4 +67,16 @@ def test_a_server_that_is_lost_then_leaves_the_node_unknown(clock: Time) -> None
     cluster.fail(lost, "list", at=3)
     result = run(settings("devices"), cluster)
     assert result.values["nodes"]["unknown"] == 1
+    assert cluster.writes == []
+
+
+def test_a_server_that_is_lost_between_two_slices_leaves_the_node_unknown(clock: Time) -> None:
+    """The slice that continues has read nothing yet, and its node is overdue at once."""
+    cluster = silent(clock, seconds=5, repaired=False)
+    pending = run(settings("devices"), cluster, deadline=clock.now).pending
+    clock.advance(chain.SETTLE + 10)
+    cluster.fail(Unreachable("listing nodes", "https://cluster:6443", "connection refused"), "list")
+    result = run(settings("devices"), cluster, resume=json.loads(json.dumps(pending)))
+    assert result.values["nodes"]["unknown"] == 1
+    assert "lost the connection to the cluster" in str(result.failure)
     assert cluster.writes == []
