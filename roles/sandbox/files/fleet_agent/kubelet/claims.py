@@ -35,6 +35,6 @@ def unprepared(kubelet: Any, namespace: str, claims: tuple[str, ...]) -> Process
         except (ApiError, Unreachable) as error:
             return f"prepare dynamic resources: fetch ResourceClaim {name}: {error}"
         results = ((claim.get("status") or {}).get("allocation") or {}).get("devices", {}).get("results") or []
-        for driver in sorted({row["driver"] for row in results}):
-            return f"prepare dynamic resources: DRA driver {driver} is not registered"
+        if results:
+            return f"prepare dynamic resources: DRA driver {min(row['driver'] for row in results)} is not registered"
     return ""

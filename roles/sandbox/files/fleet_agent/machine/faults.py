@@ -49,8 +49,7 @@ class Faults:
         if spec.gpu is not None:
             product, count = spec.gpu.product, spec.gpu.count
             if spec.fault("gpu_unsupported") is not None:
-                device = products.find(product).pci.removeprefix("0x")
-                return products.UNSUPPORTED.format(device=device, version=version, count=count)
+                return products.unsupported(product, count, version)
             if refused := products.fault(product, count, version, open_modules):
                 return refused
         fault = spec.fault("driver_load_failure")

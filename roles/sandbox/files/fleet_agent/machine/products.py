@@ -44,7 +44,7 @@ _TAIL = (
 )
 #: Of a driver that does not take a GPU: open-gpu-kernel-modules df1c9a3, src/nvidia/arch/nvalloc/unix/src/osapi.c (RmIsDeviceSupported) and
 #: kernel-open/nvidia/nv.c. The last one is that of the proprietary modules, as users report it.
-UNSUPPORTED = (
+_UNSUPPORTED = (
     _HEAD + "NVRM: installed in this system is not supported by the\nNVRM: NVIDIA {version} driver release.\n"
     "NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
     "NVRM: in this release's README, available on the operating system\n"
@@ -74,11 +74,18 @@ def fault(name: str, count: int, version: str, open_modules: bool) -> str:
     """The kernel's message where this driver does not take the GPU, empty if it does."""
     product = find(name)
     if int(version.split(".", maxsplit=1)[0]) > _LAST_BRANCH.get(product.family, 10**6):
-        message = UNSUPPORTED
-    elif open_modules and product.family in _NOT_OPEN:
-        message = _WITHOUT_GSP
-    elif not open_modules and product.family in _ONLY_OPEN:
-        message = _NEEDS_OPEN
-    else:
-        return ""
-    return message.format(device=product.pci.removeprefix("0x"), version=version, count=count)
+        return unsupported(name, count, version)
+    if open_modules and product.family in _NOT_OPEN:
+        return _filled(_WITHOUT_GSP, name, count, version)
+    if not open_modules and product.family in _ONLY_OPEN:
+        return _filled(_NEEDS_OPEN, name, count, version)
+    return ""
+
+
+def unsupported(name: str, count: int, version: str) -> str:
+    """The kernel's message of a driver release that does not know the GPU."""
+    return _filled(_UNSUPPORTED, name, count, version)
+
+
+def _filled(message: str, name: str, count: int, version: str) -> str:
+    return message.format(device=find(name).pci.removeprefix("0x"), version=version, count=count)

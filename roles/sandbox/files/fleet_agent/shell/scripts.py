@@ -91,9 +91,7 @@ def _direct(proc: Any, script: str) -> None:
         return
     if len(commands) == 1 and commands[0][0] == "simple" and commands[0][2]:
         name = commands[0][2][0]
-        proc.container.ignores_term = proc.container.ignores_term and (
-            name in builtins.BUILTINS or name in tools.TOOLS or name == "sleep"
-        )
+        proc.container.ignores_term = proc.container.ignores_term and is_tool(name)
 
 
 def run_file(proc: Any, path: str, execute: Callable[..., Process], name: str = "") -> Process:
