@@ -161,3 +161,9 @@ def changed(spec: Obj, change: t.Callable[[Obj], t.Any]) -> Obj:
 def log(status: t.Any) -> str:
     """The log of a container, including that before its last restart."""
     return "\n".join([*(status.previous_log or ()), *status.log])
+
+
+def deploy(world, kubelet, driver=None, toolkit=None, proof=None, plugin=None):
+    """The chain of one node; its pods in this order."""
+    specs = (driver or DRIVER, toolkit or TOOLKIT, proof or PROOF, plugin or DEVICE_PLUGIN)
+    return [world.pod(kubelet, spec) for spec in specs]

@@ -14,16 +14,12 @@ from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
     TOOLKIT,
     changed,
     container,
+    deploy,
     log,
     mount,
 )
 
 GPU = "nvidia.com/gpu"
-
-
-def deploy(world, kubelet, driver=None, toolkit=None, proof=None, plugin=None):
-    specs = (driver or DRIVER, toolkit or TOOLKIT, proof or PROOF, plugin or DEVICE_PLUGIN)
-    return [world.pod(kubelet, spec) for spec in specs]
 
 
 def allocatable(kubelet):

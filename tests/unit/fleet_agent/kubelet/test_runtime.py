@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import DEVICE_PLUGIN, DRIVER, PROOF, TOOLKIT
+from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import deploy
 
 GPU = "nvidia.com/gpu"
 
@@ -17,8 +17,7 @@ def job(image):
 
 def offering(world):
     node = world.node()
-    for spec in (DRIVER, TOOLKIT, PROOF, DEVICE_PLUGIN):
-        world.pod(node, spec)
+    deploy(world, node)
     world.until(lambda: node.devices.allocatable.get(GPU) == 8)
     return node
 

@@ -11,11 +11,9 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
     DEVICE_PLUGIN,
-    DRIVER,
-    PROOF,
-    TOOLKIT,
     changed,
     container,
+    deploy,
     host,
     log,
     mount,
@@ -36,9 +34,8 @@ def started(world, node, config, **values):
             {"name": name, "value": value} for name, value in {"CONFIG_FILE": "/config/config.yaml", **values}.items()
         ]
 
-    for spec in (DRIVER, TOOLKIT, PROOF):
-        world.pod(node, spec)
-    return world.pod(node, changed(DEVICE_PLUGIN, configure)).main[0]
+    *_others, plugin = deploy(world, node, plugin=changed(DEVICE_PLUGIN, configure))
+    return plugin.main[0]
 
 
 @pytest.mark.parametrize(
