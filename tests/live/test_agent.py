@@ -224,13 +224,18 @@ def test_an_existing_stack_offers_gpus_and_a_pod_computes(cluster: Cluster) -> N
         },
     }
     deploy(client, job)
+
+    def pods() -> list[Obj]:
+        return client.list(client.resource("v1", "Pod"), "default", label_selector="job-name=sample").items
+
     until(
         lambda: (
             client.get(client.resource("batch/v1", "Job"), "sample", "default").get("status", {}).get("succeeded") == 1
         ),
         "the job to succeed",
+        seen=lambda: [pod["status"].get("containerStatuses", pod["status"]) for pod in pods()],
     )
-    pod = client.list(client.resource("v1", "Pod"), "default", label_selector="job-name=sample").items[0]
+    [pod] = pods()
     log = client.logs("default", pod["metadata"]["name"], "c")
     assert log.startswith("[sandbox] simulated")
     assert "Test PASSED" in log

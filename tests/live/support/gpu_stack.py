@@ -208,6 +208,7 @@ def plugin() -> Obj:
             NVIDIA_DRIVER_CAPABILITIES="compute,utility",
             CDI_ENABLED="true",
             DEVICE_LIST_STRATEGY="cdi-annotations",
+            NVIDIA_CDI_HOOK_PATH="/usr/local/nvidia/toolkit/nvidia-cdi-hook",
         ),
         "volumeMounts": [
             _mount("device-plugins", "/var/lib/kubelet/device-plugins"),
