@@ -255,6 +255,10 @@ def run(places: Sequence[str], seed: int, count: int, workers: int) -> int:
     earlier = sorted(path.parent.glob(f"seed-{seed}-*.json"))
     results.write_run(path, seed, result)
     print(f"{results.summary(result)}\nwritten to {path}")
+    if areas := results.unmeasured(result):
+        raise SystemExit(
+            f"No test runs a line of {', '.join(areas)}. Next: see which sources tests/mutants/worker.py records."
+        )
     return compare(earlier[-1], path) if earlier else 0
 
 

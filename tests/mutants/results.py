@@ -84,6 +84,12 @@ def summary(results: Sequence[Result]) -> str:
     )
 
 
+def unmeasured(results: Sequence[Result]) -> list[str]:
+    """Areas in which no test runs any mutant: the sources of these are not recorded."""
+    covered = {one.area for one in results if one.verdict != UNCOVERED}
+    return [area for area in dict.fromkeys(one.area for one in results) if area not in covered]
+
+
 def described(one: Result) -> str:
     how = f"{one.verdict} {one.tests} tests" if one.verdict == SURVIVED else one.verdict
     return f"{one.identity} {one.place} {one.function}: {one.change} ({how})"

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 import pytest
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-SOURCE = "plugins/module_utils"
+SOURCE = "plugins"
 #: Hypothesis uses the same examples in each run. Modules that are loaded before pytest contain no tests, and need no rewriting of assertions.
 ARGUMENTS = ("-q", "--hypothesis-seed=0", "-m", "not slow", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.mutants import choice, results
+from ansible_collections.hwaccel.gpu.tests.mutants import worker as worker_program
 from ansible_collections.hwaccel.gpu.tests.mutants.mutations import Mutant, mutants
 
 
@@ -177,6 +178,17 @@ def test_the_summary_has_each_area_and_each_survivor() -> None:
         "chain        0 of 1 killed (0.0%)",
         "all          1 of 3 killed (33.3%)",
     ]
+
+
+def test_an_area_in_which_no_test_runs_a_line_is_reported() -> None:
+    assert results.unmeasured(
+        [result("a", results.KILLED), result("b", results.UNCOVERED), result("c", results.UNCOVERED, "chain")]
+    ) == ["chain"]
+
+
+def test_the_lines_of_every_area_are_recorded() -> None:
+    patterns = [pattern for area in choice.AREAS.values() for pattern in area]
+    assert not [pattern for pattern in patterns if not pattern.startswith(f"{worker_program.SOURCE}/")]
 
 
 @pytest.mark.parametrize(
