@@ -1,13 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Refuses variables that contain something undefined, because default() would treat each as not set."""
+"""Refuses variables that contain something undefined, because default() would treat each as not set, and reports misspelled ones."""
 
 from __future__ import annotations
 
 import collections.abc as c
 import typing as t
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 
@@ -44,9 +45,19 @@ class ActionModule(ActionBase):
             faults += _variables.of_batches(variables, self._templar.template)
             for role in self._roles():
                 faults += _variables.of_machines(role, variables, self._templar.template)
+        misspelled = self._misspelled(mine, variables)
+        if not faults and misspelled and boolean(self._templar.template(variables.get("hwaccel_strict") or False)):
+            faults += [f"{text} Next: correct its name, or remove it" for text in misspelled]
         if faults:
             return result | {"changed": False, "failed": True, "msg": faults}
-        return result | {"changed": False}
+        return result | {"changed": False} | ({"warnings": misspelled} if misspelled else {})
+
+    @staticmethod
+    def _misspelled(host: str, variables: c.Mapping[str, t.Any]) -> list[str]:
+        hostvars = variables.get("hostvars", {})
+        # Without variables of plays and tasks, which are those of the playbooks.
+        names = hostvars.raw_get(host) if host in hostvars else {}
+        return _variables.misspelled(names)
 
     def _roles(self) -> list[str]:
         """Roles on machines that depend on this role, which run before any of their own tasks."""

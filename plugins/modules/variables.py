@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: variables
 version_added: 0.2.0
-short_description: Refuse variables that contain undefined values
+short_description: Refuse variables that contain undefined values, and report misspelled ones
 description:
   - Evaluates all variables of this collection's playbooks and roles that are set for the host, including each string in dictionaries and lists. It fails with
     a list of all variables that contain something undefined or cannot be evaluated. If a playbook or role has a default for a variable, Ansible treats an
@@ -18,6 +18,9 @@ description:
   - At the start of a role on machines, the values of its variables are validated as well, all at once, before Ansible validates them against the argument
     specification and before a connection to the machine is made. The batch sizes (C(hwaccel_machines_at_a_time), C(hwaccel_boots_at_a_time)) are
     validated wherever they are set.
+  - Variables of the inventory and extra variables whose names begin with C(hwaccel_) and are no variables of this collection, and those whose names
+    are nearly the name of a variable of one of its roles, are reported with a warning, and with the name that was probably meant. If
+    C(hwaccel_strict) is true, it fails with them.
   - It runs on the controller only, connects to no host, and is the first task of each role and of each playbook.
 author:
   - hwaccel.gpu contributors (@hwaccel)

@@ -14,6 +14,7 @@ import typing as t
 import yaml
 from ansible.errors import AnsibleError, AnsibleUndefinedVariable
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _misspelled
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
 _TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -32,6 +33,12 @@ def public() -> frozenset[str]:
     """Names of all variables that users set: those of the argument specs of all roles, and those of the playbooks."""
     named = set(_read(_TOP / "playbooks" / "vars" / "public.yml")["hwaccel_public_variables"])
     return frozenset(named.union(*options().values()))
+
+
+@functools.cache
+def facts() -> frozenset[str]:
+    """Names of all facts and results that playbooks and roles leave behind."""
+    return frozenset(_read(_TOP / "playbooks" / "vars" / "public.yml")["hwaccel_facts"])
 
 
 @functools.cache
@@ -57,6 +64,16 @@ def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.
             if reason := _fault(value, template):
                 found.append(f"{path} of {host}: {reason}. Next: {_step(reason, name, host)}")
     return found
+
+
+def misspelled(names: c.Iterable[str]) -> list[str]:
+    """What is reported about variables that look like public ones and are none. names: of the host's variables, facts included."""
+    found = _misspelled.unknown(set(names) - facts(), public(), options())
+    return [
+        f"{name} has no effect: hwaccel.gpu has no variable of this name."
+        + (f" Did you mean {meant}?" if meant else "")
+        for name, meant in found.items()
+    ]
 
 
 def of_batches(variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import EXISTING, TOP, run
 
 #: Playbooks that only other playbooks import.
 PARTS = {"clusters", "summary"}
@@ -287,3 +287,27 @@ def test_the_undefined_part_is_named_in_any_expression(tmp_path: pathlib.Path) -
         assert expected in output, (text, message, output)
     for technical in ("<class", "object of type", "dict object", "Traceback"):
         assert technical not in output
+
+
+def misspelled_run(folder: pathlib.Path, *arguments: str) -> tuple[int, str]:
+    """Roles leave facts behind, which the next role must not report."""
+    given = {"gpu_clusters": {"hosts": dict.fromkeys(("one", "two"), EXISTING | {"hwaccel_max_faild": 3})}}
+    return run(folder, "render", given, "-e", "driver_versoin=580.95.05", *arguments)
+
+
+def test_a_misspelled_variable_is_reported_once_for_all_hosts_and_roles(tmp_path: pathlib.Path) -> None:
+    code, output = misspelled_run(tmp_path)
+    assert code == 0, output[-3000:]
+    for message in (
+        "hwaccel_max_faild has no effect: hwaccel.gpu has no variable of this name. Did you mean hwaccel_max_failed?",
+        "driver_versoin has no effect: hwaccel.gpu has no variable of this name. Did you mean driver_version?",
+    ):
+        assert output.count(message) == 1, output[-3000:]
+    assert output.count("has no effect") == 2
+
+
+def test_a_misspelled_variable_fails_a_strict_run(tmp_path: pathlib.Path) -> None:
+    code, output = misspelled_run(tmp_path, "-e", "hwaccel_strict=true")
+    assert code == 2, output[-3000:]
+    assert "Did you mean hwaccel_max_failed? Next: correct its name, or remove it" in output
+    assert "Did you mean driver_version? Next: correct its name, or remove it" in output

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import pathlib
 import re
+import typing as t
 
 import yaml
 
@@ -24,8 +26,8 @@ SOURCES = [
     if path.name not in ("demo.yml", "public.yml")
 ]
 PLAYBOOKS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((TOP / "playbooks").glob("*.yml")))
-#: Filters that read host variables for roles.
-SOURCES += sorted((TOP / "plugins" / "filter").glob("*_inventory.py"))
+#: Plugins that read host variables.
+SOURCES += [*sorted((TOP / "plugins" / "filter").glob("*_inventory.py")), TOP / "plugins" / "action" / "variables.py"]
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 
 
@@ -53,6 +55,23 @@ def test_the_list_of_public_variables_has_every_documented_variable() -> None:
     assert {name for name in listed if not name.startswith("hwaccel_")} == set(
         re.findall(r"\b(?:\w+_entry|demo_fleet)\b", PLAYBOOKS)
     )
+
+
+def set_by(value: t.Any) -> c.Iterator[str]:
+    """Names of facts and results in tasks."""
+    if isinstance(value, dict):
+        yield from value.get("ansible.builtin.set_fact") or ()
+        yield from [value["register"]] if "register" in value else []
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from set_by(item)
+
+
+def test_exactly_the_facts_that_playbooks_and_roles_leave_behind_are_listed() -> None:
+    listed = yaml.safe_load((TOP / "playbooks" / "vars" / "public.yml").read_text(encoding="utf-8"))["hwaccel_facts"]
+    tasks = [yaml.load(path.read_text(encoding="utf-8"), yaml.SafeLoader) for path in SOURCES if path.suffix == ".yml"]
+    found = {name for name in set_by(tasks) if not name.startswith("__")}
+    # The demo is no source here, and the last one is a variable of the inventory plugin's hosts.
+    assert listed == sorted({*found, "demo_began", "hwaccel_node"})
 
 
 def test_documented_defaults_are_those_of_playbooks_and_roles() -> None:
