@@ -1,0 +1,72 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tags select stages where a playbook has stages, and are refused everywhere else: a run never succeeds because a tag left everything out."""
+
+from __future__ import annotations
+
+import pathlib
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import EXISTING, TOP, run
+
+FILES = {path.stem: path for path in sorted((TOP / "playbooks").glob("*.yml"))}
+SHARED = yaml.safe_load((TOP / "playbooks" / "vars" / "cluster.yml").read_text(encoding="utf-8"))
+STAGES: list[str] = SHARED["hwaccel_known_stages"]
+#: One host in each group, of which none is reached.
+GROUPS = {name: {"hosts": {name: {"ansible_connection": "local"}}} for name in SHARED["hwaccel_machine_groups"]} | {
+    "gpu_clusters": {"hosts": {"one": EXISTING}}
+}
+
+
+def plays(name: str) -> list[dict[str, t.Any]]:
+    return yaml.safe_load(FILES[name].read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_play_runs_with_every_tag(name: str) -> None:
+    assert [play["name"] for play in plays(name) if "hosts" in play and play.get("tags") != ["always"]] == []
+
+
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {"summary", "demo", "site"}))
+def test_every_playbook_refuses_tags_that_do_not_exist_in_its_first_play(name: str) -> None:
+    first = plays(name)[0]
+    if first.get("ansible.builtin.import_playbook") == "clusters.yml":
+        known = first.get("vars", {}).get("hwaccel_playbook_tags")
+        assert known == ("{{ hwaccel_known_stages }}" if name in ("preflight", "render") else None)
+    else:
+        assert "tasks/tags.yml" in [task.get("ansible.builtin.import_tasks") for task in first["tasks"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("site", f"choose stages among {', '.join(STAGES)}"),
+        ("teardown", "remove --tags and --skip-tags"),
+        ("node_runtime", "remove --tags and --skip-tags"),
+    ],
+)
+def test_tags_that_do_not_exist_are_refused_before_anything_else(tmp_path: pathlib.Path, name: str, step: str) -> None:
+    code, output = run(tmp_path, name, GROUPS, "--tags", "drivers", "--skip-tags", "monitors", "--check")
+    assert code == 2, output[-3000:]
+    assert f"These tags do not exist here: drivers, monitors. Next: {step}" in output
+    assert output.count("TASK [") < 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "taken"),
+    [
+        (("--tags", "gpu_validation,driver"), ["driver", "gpu_validation"]),
+        (("--skip-tags", "monitoring"), [stage for stage in STAGES if stage != "monitoring"]),
+        (("--tags", "driver,monitoring", "-e", "hwaccel_stages=driver"), ["driver"]),
+    ],
+)
+def test_tags_select_stages(tmp_path: pathlib.Path, arguments: tuple[str, ...], taken: list[str]) -> None:
+    code, output = run(tmp_path, "render", {"gpu_clusters": {"hosts": {"one": EXISTING}}}, *arguments)
+    assert code == 0, output[-3000:]
+    assert [
+        stage for stage in STAGES if f"TASK [hwaccel.gpu.{stage} : render | Show what was decided]" in output
+    ] == taken
