@@ -8,11 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
-
-display = Display()
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines
 
 
 class ActionModule(ActionBase):
@@ -26,10 +23,4 @@ class ActionModule(ActionBase):
         _checked, args = self.validate_argument_spec(
             argument_spec={"lines": {"type": "list", "elements": "str", "required": True}}
         )
-        lines = [printable(line) for line in args["lines"]]
-        if lines and not self._task.no_log:
-            # Lines of a task with run_once do not belong to a host.
-            whose = [] if self._task.run_once else [f"{(task_vars or {}).get('inventory_hostname', 'localhost')}:"]
-            # All lines are written at once, because otherwise lines of hosts that run in parallel would mix.
-            display.display("\n".join([*whose, *lines]))
-        return result | {"changed": False, "lines": lines}
+        return result | {"changed": False, "lines": _lines.show(args["lines"], self._task, task_vars or {})}

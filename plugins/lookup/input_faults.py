@@ -43,8 +43,7 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import judge, on_cluster, table
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults
 
 
 class LookupModule(LookupBase):
@@ -54,15 +53,7 @@ class LookupModule(LookupBase):
         self, terms: t.Sequence[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any
     ) -> list[dict[str, t.Any]]:
         self.set_options(var_options=variables, direct=kwargs)
-        stages = [str(term) for term in terms] or judge.taken(
-            self._given(["hwaccel_stages"], variables or {}).get("hwaccel_stages")
-        )
-        if unknown := [stage for stage in stages if stage not in table.ROLES]:
-            raise AnsibleError(f"there is no role {', '.join(unknown)}. Next: use some of {', '.join(table.ROLES)}")
-        given = self._given(table.names(stages), variables or {})
-        fleet = self.get_option("fleet")
-        return [one.as_dict() for one in (on_cluster.judge(given, fleet) if fleet else judge.judge(given, stages))]
-
-    def _given(self, names: list[str], variables: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Values as modules would get them: plain and evaluated."""
-        return {name: _variables.plain(self._templar.template(variables[name])) for name in names if name in variables}
+        try:
+            return _input_faults.judged(terms, variables or {}, self._templar.template, self.get_option("fleet"))
+        except ValueError as error:
+            raise AnsibleError(str(error)) from error

@@ -39,13 +39,21 @@ class DirectAction(ActionBase):
     _supports_check_mode = True
     _supports_async = True
 
-    def run_module(self, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Result of the module with these arguments, in the format of _execute_module. It runs in the background if the task says so."""
-        path = _PLUGINS / "modules" / f"{self._task.action.rpartition('.')[2]}.py"
+    def run_module(
+        self, args: dict[str, t.Any], task_vars: dict[str, t.Any], module: str | None = None
+    ) -> dict[str, t.Any]:
+        """Result of the module with these arguments, in the format of _execute_module. It runs in the background if the task says so.
+
+        module: its full name, by default that of the task.
+        """
+        name = module or self._task.action
+        path = _PLUGINS / "modules" / f"{name.rpartition('.')[2]}.py"
         if self._task.async_val or not path.is_file() or not self._is_ours(task_vars):
-            return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=bool(self._task.async_val))
+            return self._execute_module(
+                module_name=name, module_args=args, task_vars=task_vars, wrap_async=bool(self._task.async_val)
+            )
         display.vvv(f"Running module file {path}")
-        self._update_module_args(self._task.action, args, task_vars)
+        self._update_module_args(name, args, task_vars)
         command = [
             sys.executable,
             "-P",
