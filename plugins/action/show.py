@@ -21,6 +21,13 @@ class ActionModule(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _checked, args = self.validate_argument_spec(
-            argument_spec={"lines": {"type": "list", "elements": "str", "required": True}}
+            argument_spec={
+                "lines": {"type": "list", "elements": "str", "required": True},
+                "failure": {"type": "str", "default": ""},
+            }
         )
-        return result | {"changed": False, "lines": _lines.show(args["lines"], self._task, task_vars or {})}
+        shown = _lines.show(args["lines"], self._task, task_vars or {})
+        if args["failure"]:
+            # Without the lines, which Ansible would show again as JSON.
+            return result | {"changed": False, "failed": True, "msg": args["failure"]}
+        return result | {"changed": False, "lines": shown}

@@ -8,20 +8,21 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import exporters
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import closing
 
 DOCUMENTATION = r"""
 name: gate_summary
 version_added: 0.1.0
 short_description: Results of the gates of one cluster, merged
 description:
-  - Merges the results of M(hwaccel.gpu.node_gate) at several gates of one cluster.
+  - Merges the results of M(hwaccel.gpu.node_gate) at several gates of one cluster, and of M(hwaccel.gpu.manifest_set) for several sets.
   - The result is small, regardless of the size of the fleet.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input
 options:
   _input:
-    description: Results of the gates in their order. Empty and skipped ones are ignored.
+    description: Results of the gates in their order, and of sets. Empty and skipped ones are ignored.
     type: list
     elements: dict
     required: true
@@ -59,9 +60,19 @@ _value:
       description: Nodes that have neither failed nor passed, because the component is disabled there, one sentence for each node, at most 20.
       type: list
       elements: str
+    changes:
+      description: The objects of the sets that were changed, each with C(action), C(kind), C(namespace), C(name) and C(reason).
+      type: list
+      elements: dict
+    drift:
+      description: The fields that others had changed and that were corrected, as in RV(hwaccel.gpu.manifest_set#module:reclaimed).
+      type: list
+      elements: dict
+    foreign_fields:
+      description: The fields that others added to objects of the sets, as in RV(hwaccel.gpu.manifest_set#module:foreign_fields).
+      type: list
+      elements: dict
 """
-
-_MOST = 20
 
 
 def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
@@ -73,15 +84,18 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
     for gate in ended:
         failed.update(dict.fromkeys(gate.get("failed_nodes") or ()))
         for fault in gate.get("faults") or ():
-            faults.setdefault(fault.get("node", ""), _sentence(gate["gate"], fault))
+            faults.setdefault(fault.get("node", ""), closing.sentence(gate["gate"], fault))
         for row in gate.get("held") or ():
-            held.setdefault(row.get("node", ""), _sentence(gate["gate"], row))
+            held.setdefault(row.get("node", ""), closing.sentence(gate["gate"], row))
     names = sorted({row["pool"] for gate in ended for row in gate.get("pools") or ()})
     return {
         "pools": [_pool(name, ended) for name in names],
         "failed_nodes": sorted(failed),
-        "faults": list(faults.values())[:_MOST],
-        "held": [sentence for node, sentence in held.items() if node not in failed and node not in faults][:_MOST],
+        "faults": list(faults.values())[: closing.MOST],
+        **closing.of_sets(one for one in gates if isinstance(one, dict) and "reclaimed" in one),
+        "held": [sentence for node, sentence in held.items() if node not in failed and node not in faults][
+            : closing.MOST
+        ],
     }
 
 
@@ -111,17 +125,6 @@ def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:
         "settled": max(row["settled"] for row in judged),
         "gates": [gate if count == nodes else f"{gate} {count}/{of}" for gate, (count, of) in passed.items()],
     }
-
-
-def _sentence(gate: str, fault: dict[str, t.Any]) -> str:
-    where = f"{fault.get('node')} (pool {fault.get('pool')}) {fault.get('state')} at gate {gate}, {fault.get('link')}"
-    log = str(fault.get("log_tail") or "").strip().splitlines()
-    parts = [
-        f"{where}: {fault.get('reason')}",
-        f"log: {log[-1][:200]}" if log else "",
-        f"next: {fault.get('next_step')}" if fault.get("next_step") else "",
-    ]
-    return "; ".join(part for part in parts if part)
 
 
 class FilterModule:

@@ -21,6 +21,12 @@ options:
     type: list
     elements: str
     required: true
+  failure:
+    description: If it is set, the task fails with this message after the lines. Ansible shows a message as JSON, in which line ends and quotes are escaped,
+      so that a long one is better shown as lines.
+    type: str
+    default: ""
+    version_added: 0.2.0
 extends_documentation_fragment:
   - hwaccel.gpu.attributes.info_module
 seealso:

@@ -46,7 +46,8 @@ def test_summary_and_table_name_failed_nodes_and_gates() -> None:
         "s",
         "simulated",
     ]
-    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": []}
+    nothing: dict[str, list[t.Any]] = {"changes": [], "drift": [], "foreign_fields": []}
+    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": [], **nothing}
 
 
 def test_the_summary_lists_held_nodes_and_each_failed_node_once() -> None:

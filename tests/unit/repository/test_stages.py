@@ -26,7 +26,7 @@ def test_site_runs_the_stages_in_the_known_order() -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_preflight_reports_the_problems_of_a_stage_and_the_summary_its_gate(stage: str) -> None:
-    assert f"{stage}_faults | default([])" in text("preflight")
+    assert f"({stage}_plan | default({{}})).faults" in text("preflight")
     assert f"{stage}_gate | default({{}})" in text("summary")
 
 

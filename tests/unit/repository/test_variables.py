@@ -27,7 +27,11 @@ SOURCES = [
 ]
 PLAYBOOKS = "\n".join(path.read_text(encoding="utf-8") for path in sorted((TOP / "playbooks").glob("*.yml")))
 #: Plugins that read host variables.
-SOURCES += [*sorted((TOP / "plugins" / "filter").glob("*_inventory.py")), TOP / "plugins" / "action" / "variables.py"]
+SOURCES += [
+    *sorted((TOP / "plugins" / "filter").glob("*_inventory.py")),
+    TOP / "plugins" / "action" / "cluster_preflight.py",
+    TOP / "plugins" / "plugin_utils" / "_checks.py",
+]
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 
 

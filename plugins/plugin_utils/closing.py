@@ -1,0 +1,107 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The block of lines that ends a run on a cluster, from its summary. Pure."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import typing as t
+
+Row = dict[str, t.Any]
+#: Maximum number of lines of a section. The summary has all of them.
+MOST = 20
+#: Up to this number changed objects are listed, and above it counted by set: the first run creates some fifty.
+_LISTED = 10
+_QUIET = ("unchanged", "kept")
+_LOG, _NEXT = "; log: ", "; next: "
+
+
+def of_sets(results: c.Iterable[c.Mapping[str, t.Any]]) -> Row:
+    """What manifest_set changed, corrected and left alone, from its results for several sets: {changes, drift, foreign_fields}."""
+    changes, drift, foreign = [], [], []
+    for result in results:
+        changes += [
+            {key: row.get(key) or "" for key in ("action", "kind", "namespace", "name", "reason")}
+            for row in result.get("objects") or ()
+            if row.get("action") not in _QUIET
+        ]
+        drift += result.get("reclaimed") or ()
+        foreign += result.get("foreign_fields") or ()
+    return {"changes": changes, "drift": drift, "foreign_fields": foreign}
+
+
+def sentence(gate: str, fault: c.Mapping[str, t.Any]) -> str:
+    """A node with its reason, the last line of its log and the next step."""
+    where = f"{fault.get('node')} (pool {fault.get('pool')}) {fault.get('state')} at gate {gate}, {fault.get('link')}"
+    log = str(fault.get("log_tail") or "").strip().splitlines()
+    text = f"{where}: {fault.get('reason')}"
+    text += f"{_LOG}{log[-1][:200]}" if log else ""
+    return text + (f"{_NEXT}{fault.get('next_step')}" if fault.get("next_step") else "")
+
+
+def verdict(summary: c.Mapping[str, t.Any], check: bool = False) -> str:
+    """The result of the run in one line. check: nothing was written."""
+    nodes = sum(pool.get("nodes") or 0 for pool in summary.get("pools") or ())
+    failed, stopped = summary.get("failed_nodes") or (), summary.get("stopped") or ()
+    if stopped:
+        result = "The run stopped before its end"
+    elif failed:
+        result = f"{len(failed)} of {_count(nodes, 'node')} failed"
+    else:
+        result = f"All {_count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
+    changes, drift = summary.get("changes") or (), summary.get("drift") or ()
+    would = "would be " if check else ""
+    return (
+        f"{result}; "
+        + (f"{_count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed")
+        + (f"; drift of {_count(len(drift), 'field')} {would}corrected" if drift else "")
+    )
+
+
+def sections(summary: c.Mapping[str, t.Any]) -> list[str]:
+    """What was changed, drift, fields of others, nodes that are held, and last what failed, each with its reason and next step."""
+    failed = summary.get("faults") or ()
+    # The message of a gate continues with the nodes that failed there, which have a section of their own.
+    stopped = [text.splitlines()[0] if failed and text else text for text in summary.get("stopped") or ()]
+    found = {
+        "Changed": _changes([row for row in summary.get("changes") or () if row["action"] != "reclaimed"]),
+        "Drift corrected": [_field(row, "changed by") for row in summary.get("drift") or ()],
+        "Fields of others, left as they are": [_field(row, "set by") for row in summary.get("foreign_fields") or ()],
+        "Held": [_indented(text) for text in summary.get("held") or ()],
+        "Stopped": [_indented(text) for text in stopped],
+        "Failed": [_indented(text) for text in failed],
+    }
+    lines: list[str] = []
+    for title, rows in found.items():
+        if rows:
+            lines += ["", f"{title}:", *rows[:MOST], *([f"  and {len(rows) - MOST} more"] if len(rows) > MOST else [])]
+    return "\n".join(lines).splitlines()
+
+
+def _changes(rows: c.Sequence[Row]) -> list[str]:
+    if len(rows) <= _LISTED:
+        return [f"  {row['action']} {_object(row)}" + (f" ({row['reason']})" if row["reason"] else "") for row in rows]
+    counted = collections.Counter((row["action"], row["kind"]) for row in rows)
+    return [f"  {action} {count} x {kind}" for (action, kind), count in sorted(counted.items())]
+
+
+def _field(row: Row, by: str) -> str:
+    if not row.get("path"):
+        return f"  {_object(row)}: it was deleted"
+    # The API server does not record who removes a field.
+    manager = f"{by} {row['manager']}" if row.get("manager") else "removed"
+    return f"  {_object(row)}: {row['path']}, {manager}"
+
+
+def _object(row: Row) -> str:
+    return f"{row.get('kind')} {row['namespace'] + '/' if row.get('namespace') else ''}{row.get('name')}"
+
+
+def _indented(text: str) -> str:
+    return "  " + text.replace(_LOG, "\n    log: ").replace(_NEXT, "\n    next: ").replace(". Next: ", "\n    next: ")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
