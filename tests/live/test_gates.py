@@ -9,6 +9,7 @@ Runtime: four runs of site on five nodes, each of 20 CPU seconds.
 from __future__ import annotations
 
 import time
+import re
 import typing as t
 
 import pytest
@@ -146,8 +147,8 @@ def test_a_faulty_node_is_quarantined_and_reported(cluster: Cluster, faulty: sit
     _fault, gate, reason = FAULTS[name]
     assert faulty.rc != 0
     (last,) = faulty.failures
-    (message,) = [line for line in last.splitlines() if f"{name} (pool gpu) failed at gate {gate}" in line]
-    for part in (reason, "next: "):
+    (message,) = re.findall(rf"^  {name} \(pool gpu\) failed at gate {gate}, .*\n(?:    .*\n)+", last, re.MULTILINE)
+    for part in (reason, "    next: "):
         assert part in message, last
     assert cluster.taints(name)[names.QUARANTINE] == gate
     metadata = cluster.node(name)["metadata"]

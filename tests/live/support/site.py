@@ -60,15 +60,23 @@ class Run:
 
     @property
     def failures(self) -> list[str]:
-        """Messages of the tasks that failed, in order; a list of messages is joined."""
-        return [_message(task["result"]) for task in self.tasks if task["outcome"] in ("failed", "unreachable")]
+        """Messages of the tasks that failed, in order; a list of messages is joined. Lines that such a task has shown are part of its message."""
+        return [text for _host, text in self._failed()]
 
     def failures_of(self, host: str) -> list[str]:
-        return [
-            _message(task["result"])
-            for task in self.tasks
-            if task["outcome"] in ("failed", "unreachable") and task["host"] == host
-        ]
+        return [text for failed, text in self._failed() if failed == host]
+
+    def _failed(self) -> list[tuple[str, str]]:
+        failed = [task for task in self.tasks if task["outcome"] in ("failed", "unreachable")]
+        return [(task.get("host", ""), self._shown_by(task) + _message(task["result"])) for task in failed]
+
+    def _shown_by(self, task: dict[str, t.Any]) -> str:
+        """The lines above the failure of a task that shows lines: its result does not have them."""
+        if task.get("action", "").rpartition(".")[2] != "show":
+            return ""
+        end = self.stdout.rfind(f"fatal: [{task['host']}]: FAILED!")
+        begin = self.stdout.rfind(f"\n{task['host']}:\n", 0, end)
+        return self.stdout[begin:end] if 0 <= begin < end else ""
 
     def shown(self, host: str) -> str:
         """What it has told of one host, outside of failures."""
