@@ -8,8 +8,8 @@ Runtime: four runs of site on five nodes, each of 20 CPU seconds.
 
 from __future__ import annotations
 
-import time
 import re
+import time
 import typing as t
 
 import pytest

@@ -279,6 +279,73 @@ def test_a_second_run_after_a_check_writes_nothing_though_users_take_every_gpu(f
         assert (run.rc, run.changed()) == (0, 0), run.stdout
         assert [str(request) for request in audit.our_writes()] == []
         assert set(job_phases(client(sandbox))) == {"Running"}
+    lines = run.stdout.splitlines()
+    assert "All 4 nodes passed the gates; nothing changed" in lines
+    # Decisions are shown by the preflight, and not again by the stages.
+    assert [lines.count(line) for line in lines if line.startswith("pool training: driver")] == [1, 1]
+    assert len([line for line in lines if line.startswith("TASK [")]) < 40, run.stdout
+
+
+#: Changes of others to objects of the sets: kind, namespace, name, patch, the field manager that writes it, and the field.
+_EMPTY: list[t.Any] = []
+DRIFT: tuple[tuple[str, str, str, dict[str, t.Any], str, str], ...] = (
+    ("Deployment", "hwaccel-gpu-system", "nfd-master", {"spec": {"replicas": 3}}, "kubectl-scale", "spec.replicas"),
+    (
+        "Deployment",
+        "hwaccel-gpu-system",
+        "nfd-gc",
+        {"spec": {"replicas": 2}},
+        "argocd",
+        "spec.replicas",
+    ),
+    (
+        "DaemonSet",
+        AGENTS,
+        "nvidia-device-plugin",
+        {"spec": {"template": {"spec": {"priorityClassName": "system-cluster-critical"}}}},
+        "kubectl-edit",
+        "spec.template.spec.priorityClassName",
+    ),
+    ("ConfigMap", AGENTS, "nfd-worker-conf", {"data": {"nfd-worker.conf": "{}"}}, "helm", "data.nfd-worker.conf"),
+    (
+        "ConfigMap",
+        "hwaccel-gpu-system",
+        "nfd-master-conf",
+        {"data": {"nfd-master.conf": "{}"}},
+        "kustomize",
+        "data.nfd-master.conf",
+    ),
+    (
+        "ConfigMap",
+        AGENTS,
+        "nvidia-device-plugin-entrypoint",
+        {"data": {"entrypoint.sh": "true"}},
+        "vim",
+        "data.entrypoint.sh",
+    ),
+    ("ClusterRole", "", "hwaccel-gpu-nfd-master", {"rules": _EMPTY}, "rancher", "rules"),
+    ("Role", AGENTS, "nfd-worker", {"rules": _EMPTY}, "lens", "rules"),
+    ("RoleBinding", AGENTS, "gpu-feature-discovery", {"subjects": _EMPTY}, "terraform", "subjects"),
+    ("ClusterRoleBinding", "", "hwaccel-gpu-nfd-gc", {"subjects": _EMPTY}, "pulumi", "subjects"),
+)
+
+
+def test_drift_is_corrected_and_reported_with_the_field_and_who_changed_it(first: dict[str, t.Any]) -> None:
+    others = client(first["sandbox"])
+    for kind, namespace, name, patch, manager, _field in DRIFT:
+        group = "rbac.authorization.k8s.io" if "Role" in kind else "" if kind == "ConfigMap" else "apps"
+        others.patch(others.resource_by_group(group, kind), name, namespace, patch, field_manager=manager)
+    run = playbook("site", {"one": variables(first["sandbox"])}, "--tags", "feature_discovery,device_plugin")
+    assert run.rc == 0, run.stdout[-6000:]
+    begin = run.stdout.index("\nDrift corrected:\n")
+    print(run.stdout[begin:])
+    for kind, namespace, name, _patch, manager, field in DRIFT:
+        where = f"{namespace}/{name}" if namespace else name
+        assert f"\n  {kind} {where}: {field}, changed by {manager}\n" in run.stdout[begin:], run.stdout[begin:]
+        assert {"kind": kind, "namespace": namespace, "name": name, "path": field, "manager": manager} in run.summary[
+            "one"
+        ]["drift"]
+    assert "; drift of 10 fields corrected" in run.stdout
 
 
 @contextlib.contextmanager
