@@ -38,9 +38,17 @@ class CheckingAction(ActionBase):
                 faults += self._of_another(host, hostvars.raw_get(host), ("hwaccel_cluster",))
         # Variables of plays and tasks are left out, because they are those of the playbooks.
         misspelled = _variables.misspelled(hostvars.raw_get(mine)) if mine in hostvars else []
-        if not faults and misspelled and boolean(self._templar.template(variables.get("hwaccel_strict") or False)):
-            faults += [f"{text} Next: correct its name, or remove it" for text in misspelled]
+        if not faults and misspelled:
+            faults += self._strict(mine, misspelled, self._templar.template(variables.get("hwaccel_strict") or False))
         return faults, misspelled
+
+    @staticmethod
+    def _strict(host: str, misspelled: c.Iterable[str], value: t.Any) -> list[str]:
+        try:
+            strict = boolean(value)
+        except TypeError:
+            return [f"hwaccel_strict of {host}: {value!r} is neither true nor false. Next: set it to one of them"]
+        return [f"{text} Next: correct its name, or remove it" for text in misspelled] if strict else []
 
     def _clusters(self, variables: c.Mapping[str, t.Any]) -> list[str]:
         """The cluster of a machine, whose variables its roles read: the one in hwaccel_cluster, or the only one."""

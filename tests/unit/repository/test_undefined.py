@@ -240,11 +240,18 @@ def test_a_role_alone_reports_all_undefined_variables_at_once(
 
 
 @pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine", "variables"}))
-def test_every_role_depends_on_the_check_of_variables(role: str) -> None:
-    assert (
-        "hwaccel.gpu.variables"
-        in yaml.safe_load((TOP / "roles" / role / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
-    )
+def test_every_role_checks_the_variables_first(role: str) -> None:
+    """By a dependency, or by the first task of each of its entry points."""
+    folder = TOP / "roles" / role
+    dependencies = yaml.safe_load((folder / "meta" / "main.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert dependencies in ([], ["hwaccel.gpu.variables"])
+    if dependencies:
+        return
+    specs = yaml.safe_load((folder / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    for entry in specs:
+        first = yaml.safe_load((folder / "tasks" / f"{entry}.yml").read_text(encoding="utf-8"))[0]
+        assert {"hwaccel.gpu.stage_plan", "hwaccel.gpu.variables"} & first.keys(), entry
+        assert first["tags"] == ["always"], entry
 
 
 #: Expressions and the expected message; "" means that there is no problem.
@@ -304,6 +311,12 @@ def test_a_misspelled_variable_is_reported_once_for_all_hosts_and_roles(tmp_path
     ):
         assert output.count(message) == 1, output[-3000:]
     assert output.count("has no effect") == 2
+
+
+def test_a_strict_run_must_be_true_or_false(tmp_path: pathlib.Path) -> None:
+    code, output = misspelled_run(tmp_path, "-e", "hwaccel_strict=very")
+    assert code == 2, output[-3000:]
+    assert "hwaccel_strict of one: 'very' is neither true nor false. Next: set it to one of them" in output
 
 
 def test_a_misspelled_variable_fails_a_strict_run(tmp_path: pathlib.Path) -> None:

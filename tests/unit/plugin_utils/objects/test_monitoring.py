@@ -242,20 +242,16 @@ def test_invalid_thresholds_and_alerts_are_faults() -> None:
     assert all(fault["next_step"] for fault in faults)
 
 
-@pytest.mark.parametrize("entry", ["preflight", "render"])
-def test_the_role_receives_the_namespaces_of_earlier_stages(entry: str) -> None:
+def test_the_role_receives_the_namespaces_of_earlier_stages() -> None:
     setting = stack.load(stack.TOP / "roles" / "monitoring" / "vars" / "main.yml")["__monitoring_settings"][
         "namespaces_before"
     ]
-    stages = re.findall(r"(\w+)_namespaces", setting)
+    stages = re.findall(r"\((\w+)_plan \| default\({}\)\)\.namespaces", setting)
     assert stages == ["feature_discovery", "driver", "device_plugin"]
     for stage in stages:
-        tasks = [
-            inner
-            for task in stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml")
-            for inner in task.get("block", [task])
-        ]
-        assert any(f"{stage}_namespaces" in task.get("ansible.builtin.set_fact", {}) for task in tasks), stage
+        for entry in ("main", "preflight", "render"):
+            first = stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml")[0]
+            assert (first["hwaccel.gpu.stage_plan"]["role"], first["register"]) == (stage, f"{stage}_plan")
 
 
 def test_options_of_the_role_match_the_thresholds() -> None:
