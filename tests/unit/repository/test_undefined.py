@@ -203,18 +203,8 @@ def test_empty_values_count_as_unset(tmp_path: pathlib.Path) -> None:
 def test_a_role_alone_reports_all_undefined_variables_at_once(
     tmp_path: pathlib.Path, counter: Counter, strategy: str
 ) -> None:
-    taken = {
-        "linear": [("driver", "main"), ("driver", "render")],
-        "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")],
-    }[strategy]
-    tasks = [
-        {
-            "block": [
-                {"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": entry}, "tags": ["some"]}
-            ],
-            "rescue": [{"ansible.builtin.debug": {"msg": "refused"}, "tags": ["some"]}],
-        }
-        for role, entry in taken
+    taken = {"linear": [("sandbox", "main")], "free": [("node_runtime", "teardown"), ("dns_pxe", "preflight")]}[
+        strategy
     ]
     alone = {
         "hwaccel_pools": [{"name": "{{ pool }}", "selector": "{{ labels.of_it }}"}],
@@ -225,7 +215,8 @@ def test_a_role_alone_reports_all_undefined_variables_at_once(
         "gpu_clusters": {"hosts": {"prod": {"hwaccel_cluster_uid": TEMPLATE}}}
     }
     given["workers"]["hosts"]["alpha"] |= alone
-    code, output = run(tmp_path, own_play(tmp_path, tasks, strategy), given, "--limit", "alpha", "--tags", "some")
+    play = own_play(tmp_path, included(taken), strategy)
+    code, output = run(tmp_path, play, given, "--limit", "alpha", "--tags", "some")
     assert code == 0, output
     for message in (
         "hwaccel_pools[0].name of alpha: pool is undefined. Next: define pool for alpha, or remove it from hwaccel_pools",
@@ -236,6 +227,33 @@ def test_a_role_alone_reports_all_undefined_variables_at_once(
     ):
         assert output.count(message) >= len(taken), message
     assert output.count('"msg": "refused"') == len(taken)
+    assert (counter.requests, counter.connections) == ([], 0)
+
+
+def included(roles: c.Iterable[tuple[str, str]]) -> list[dict[str, t.Any]]:
+    """Tasks of a user for roles and entry points, each of which may fail."""
+    return [
+        {
+            "block": [
+                {"ansible.builtin.include_role": {"name": f"hwaccel.gpu.{role}", "tasks_from": entry}, "tags": ["some"]}
+            ],
+            "rescue": [{"ansible.builtin.debug": {"msg": "refused"}, "tags": ["some"]}],
+        }
+        for role, entry in roles
+    ]
+
+
+@pytest.mark.parametrize("name", ["driver_version", "hwaccel_pools", "hwaccel_cluster_uid"])
+def test_a_role_on_clusters_alone_refuses_an_undefined_variable(
+    tmp_path: pathlib.Path, counter: Counter, name: str
+) -> None:
+    """Ansible's validation of the role's arguments or our own: the first one reports it."""
+    entries = [("driver", "main"), ("driver", "render"), ("driver", "teardown")]
+    given = inventory(counter, {"alpha": [name]}, "gpu_clusters")
+    code, output = run(tmp_path, own_play(tmp_path, included(entries)), given, "--tags", "some")
+    assert code == 0, output
+    assert output.count("'nowhere_defined' is undefined") + output.count("nowhere_defined is undefined") >= len(entries)
+    assert output.count('"msg": "refused"') == len(entries)
     assert (counter.requests, counter.connections) == ([], 0)
 
 
