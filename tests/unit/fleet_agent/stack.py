@@ -47,6 +47,7 @@ VOLUMES = [
     host("run", "/run/nvidia"),
     host("val", "/run/nvidia/validations"),
     host("drv", "/run/nvidia/driver"),
+    host("firmware", "/run/nvidia/driver/lib/firmware"),
     host("root", "/", ""),
     host("dev", "/dev/char", ""),
     host("inst", "/usr/local/nvidia"),
@@ -68,6 +69,7 @@ DRIVER: Obj = {
                 "nvcr.io/nvidia/driver:580-6.8.0-106-generic-ubuntu24.04",
                 ["nvidia-driver", "init"],
                 mount("run", "/run/nvidia", "Bidirectional"),
+                mount("firmware", "/lib/firmware"),
             ),
             "startupProbe": {
                 "exec": {"command": ["sh", "-c", PROBE]},
@@ -109,6 +111,9 @@ TOOLKIT: Obj = {
             RUNTIME="containerd",
             CONTAINERD_CONFIG="/runtime/config-dir/config.toml",
             CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock",
+            RUNTIME_DROP_IN_CONFIG="/runtime/config-dir/conf.d/99-nvidia.toml",
+            RUNTIME_DROP_IN_CONFIG_HOST_PATH="/etc/containerd/conf.d/99-nvidia.toml",
+            NVIDIA_RUNTIME_SET_AS_DEFAULT="false",
         )
     ],
 }

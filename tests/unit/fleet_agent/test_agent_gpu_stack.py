@@ -281,7 +281,13 @@ MANAGER = {
     "containers": [container("main", "registry.k8s.io/pause:3.10", ["/pause"])],
     "initContainers": [
         container(
-            "manager", MANAGER_IMAGE, ["driver-manager", "uninstall_driver"], NODE_NAME="n0", OPERATOR_NAMESPACE="ns"
+            "manager",
+            MANAGER_IMAGE,
+            ["driver-manager", "uninstall_driver"],
+            NODE_NAME="n0",
+            OPERATOR_NAMESPACE="ns",
+            ENABLE_GPU_POD_EVICTION="false",
+            ENABLE_AUTO_DRAIN="false",
         ),
     ],
 }

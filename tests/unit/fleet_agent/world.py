@@ -30,6 +30,25 @@ RESOURCE_CLAIM = served("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 NODE_FEATURE = served("nfd.k8s-sigs.io/v1alpha1", "NodeFeature", "nodefeatures")
 
 
+def _with_token(spec: Obj) -> Obj:
+    """What the API server's admission adds: the token of the pod's ServiceAccount."""
+    if spec.get("automountServiceAccountToken") is False:
+        return spec
+    name, items = "kube-api-access", [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]
+    sources: list[Obj] = [{"serviceAccountToken": {"path": "token"}}, {"downwardAPI": {"items": items}}]
+    mount = {"name": name, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": True}
+    lists = {
+        key: [{**one, "volumeMounts": [*(one.get("volumeMounts") or ()), mount]} for one in spec[key]]
+        for key in ("containers", "initContainers")
+        if key in spec
+    }
+    return {
+        **spec,
+        **lists,
+        "volumes": [*(spec.get("volumes") or ()), {"name": name, "projected": {"sources": sources}}],
+    }
+
+
 class World:
     """Replaces Agent for kubelets, with helpers for tests."""
 
@@ -72,7 +91,7 @@ class World:
         number = sum(len(k.pods) for k in self.nodes.values())
         item = {
             "metadata": {"name": f"pod-{number}", "namespace": "ns", "uid": f"pod-uid-{number}", **metadata},
-            "spec": {"nodeName": kubelet.name, **spec},
+            "spec": {"nodeName": kubelet.name, **_with_token(spec)},
         }
         self.api.cluster.put({"kind": "Pod", **item})
         kubelet.take_pod("ADDED", item)

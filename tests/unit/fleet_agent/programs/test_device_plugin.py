@@ -80,7 +80,7 @@ def started(world, node, config, **values):
 )
 def test_what_a_configuration_offers(world, config, offered, warnings):
     node = world.node()
-    plugin = started(world, node, config)
+    plugin = started(world, node, config, MPS_ROOT="/run/nvidia/mps")
     world.until(lambda: node.devices.allocatable == offered)
     output = log(plugin)
     assert [line for line in output.splitlines() if "Ignoring..." in line] == [

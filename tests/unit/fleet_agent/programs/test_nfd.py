@@ -11,7 +11,8 @@ import types
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import host, log, mount
-from fleet_agent.programs import nfd_features, nfd_master
+from fleet_agent.kubelet import process
+from fleet_agent.programs import nfd_features, nfd_master, tables
 
 NFD = "registry.k8s.io/nfd/node-feature-discovery:v0.19.0"
 FEATURES = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/ns/nodefeatures"
@@ -118,7 +119,7 @@ def test_worker_without_a_permission_fails_with_its_name(world, forbidden, confi
 
 def test_worker_without_a_node_name_fails(world):
     pod, _item = published(world, spec=worker("NODE_NAME"))
-    assert "NODE_NAME environment variable not set" in log(pod.main[0])
+    assert "failed to get NodeFeature object: resource name may not be empty" in log(pod.main[0])
 
 
 def test_a_garbage_collector_without_permissions_logs_errors_and_is_healthy(world):
@@ -186,8 +187,8 @@ def test_rules_match_features(term, expected):
 
 
 def discovery_pod(world):
-    node = world.node(host_driver="580.178.04")
-    names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
+    node = world.node(host_driver="580.178.04", host_toolkit=True)
+    names = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name", "NAMESPACE": "metadata.namespace"}
     env = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in names.items()]
     image = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
     main = {
@@ -196,9 +197,8 @@ def discovery_pod(world):
         "command": ["gpu-feature-discovery"],
         "env": [*env, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
         "securityContext": {"privileged": True},
-        "volumeMounts": [mount("root", "/driver-root")],
     }
-    return world.pod(node, {"volumes": [host("root", "/", "")], "containers": [main]})
+    return world.pod(node, {"runtimeClassName": "nvidia", "containers": [main]})
 
 
 def test_gpu_feature_discovery_reads_its_owner_once(world):
@@ -267,7 +267,7 @@ def test_a_master_stops_its_watches_when_it_ends(world, monkeypatch: pytest.Monk
         def stop(self) -> None:
             watching.remove(self.path)
 
-    monkeypatch.setattr(nfd_master, "Informer", Watch)
+    monkeypatch.setattr(process, "Informer", Watch)
     node = world.node()
     pod = world.pod(node, {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
     world.until(lambda: len(watching) == 2)
@@ -286,7 +286,9 @@ def test_a_master_stops_its_watches_when_it_ends(world, monkeypatch: pytest.Monk
 
 def test_a_master_uses_only_selected_namespaces_and_allowed_resources(world) -> None:
     pod = world.pod(world.node(), {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
-    state = nfd_master.Master(types.SimpleNamespace(pod=pod, option=lambda *_names: ""))
+    table = tables.table_of("nfd-master")
+    assert table is not None
+    state = nfd_master.Master(types.SimpleNamespace(pod=pod, settings=tables.read(table, ["nfd-master"], {})))
     selector = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["agents"]}]}
     rule = {"name": "r", "labels": {"by-rule": "1"}, "extendedResources": {"example.com/r": "1"}, "matchFeatures": []}
     state.rules["rule"] = {"spec": {"rules": [rule]}}

@@ -47,6 +47,7 @@ class Container:
         self.serves: dict[
             int, tuple[str, ...]
         ] = {}  # Ports on which its program listens, with the paths that it serves.
+        self.page: Callable[[], str] | None = None  # What its program serves under /metrics, where that is simulated.
         self.hangups = 0  # SIGHUPs received
         self.ignores_term = False  # PID 1 without a handler does not receive SIGTERM.
         self.devices: dict[str, list[str]] = {}  # resource -> device ids that kubelet allocated
@@ -178,7 +179,7 @@ class Container:
             self.previous_log = self.log
         self.log = collections.deque(maxlen=LOG_LINES)
         self.container_id = kubelet.clock.hexadecimal(64)
-        self.healthy, self.ignores_term, self.at_exit, self.serves = True, False, [], {}
+        self.healthy, self.ignores_term, self.at_exit, self.serves, self.page = True, False, [], {}, None
         privileged = bool((self.spec.get("securityContext") or {}).get("privileged"))
         self.view = View(kubelet.host, pod.volumes.mounts(self.spec), privileged, self._uid())
         if "terminated" in self.state:

@@ -10,12 +10,13 @@ import posixpath
 from collections.abc import Callable
 from typing import Any
 
-from fleet_agent.cluster.api import Identity, service_account_identity
+from fleet_agent.cluster.api import Identity, Informer, Unreachable, service_account_identity
 from fleet_agent.kubelet.volumes import expand
 from fleet_agent.loop import Call, Park, Process
-from fleet_agent.programs import registry
+from fleet_agent.programs import registry, tables
 from fleet_agent.shell import scripts
 
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 SHELLS = ("sh", "bash", "ash", "dash")
 
 
@@ -28,6 +29,8 @@ class Proc:
     env: dict[str, str]
     out: Callable[[str], None]
     stdin: str = ""
+    #: Flags and variables of a program that has a table.
+    settings: Any = None
 
     @property
     def view(self) -> Any:
@@ -68,21 +71,26 @@ class Proc:
             pod.namespace, pod.account, (pod.name, pod.uid), (pod.kubelet.name, pod.kubelet.uid)
         )
 
+    def _have_token(self) -> None:
+        """Raises Unreachable as client-go's InClusterConfig does, where the pod has no token of its ServiceAccount."""
+        if not self.view.is_file(TOKEN):
+            raise Unreachable(f"open {TOKEN}: no such file or directory")
+
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> Process:
         """A request with this pod's service account; raises ApiError if the server refuses it."""
+        tables.confirm(self.settings, tables.request_of(method, path))
+        self._have_token()
         identity = self.identity
         return (yield Call(lambda: self.kubelet.api.request(method, path, body, identity=identity, **options)))
 
-    def option(self, name: str, env: str = "", default: str = "") -> str:
-        """Value of --name value, --name=value or -name=value, else of the environment variable."""
-        for index, word in enumerate(self.argv):
-            flag, equals, value = word.partition("=")
-            if flag.lstrip("-") == name and flag.startswith("-"):
-                if equals:
-                    return value
-                following = self.argv[index + 1] if index + 1 < len(self.argv) else ""
-                return following if following and not following.startswith("-") else "true"
-        return self.env.get(env, "") or default if env else default
+    def watch(self, path: str, on_event: Callable[[str, dict[str, Any]], None], **options: Any) -> None:
+        """Lists and watches with this pod's service account, until the container ends."""
+        _verb, group, resource = tables.request_of("GET", path)
+        tables.confirm(self.settings, ("list", group, resource), ("watch", group, resource))
+        self._have_token()
+        informer = Informer(self.kubelet.api, path, on_event, self.identity, **options)
+        informer.start()
+        self.container.beside.append(informer.stop)
 
 
 def command_line(container: Any) -> list[str]:
@@ -134,7 +142,7 @@ def execute(proc: Proc, first: bool = False) -> Process:
     if program:
         if first:
             proc.container.ignores_term = False
-        return (yield from program(proc))
+        return (yield from tables.checked(name, program)(proc))
     if "/" in proc.argv[0] and proc.view.is_file(proc.argv[0]):
         return (yield from scripts.run_file(proc, proc.argv[0], execute))
     if first and not proc.container.image.family:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any
 
 from fleet_agent.kubelet import process
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.machine import images
+from fleet_agent.machine import cdi, images
 from fleet_agent.machine.hostfs import gpu_uuid
 
 DEFAULT_HANDLERS = ("", "runc")
@@ -40,20 +41,43 @@ def pull(kubelet: Any, image: images.Image, policy: str) -> Process:
     return ""
 
 
+_CREATE = "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+
+
 def sandbox_fault(kubelet: Any, handler: str, sandbox_id: str) -> str:
     """Why a sandbox cannot be created for a runtime handler; empty if it can."""
     host = kubelet.host
-    if handler in host.handlers:
-        binary = host.handlers[handler]
-        if not binary or host.read(binary) is not None:
-            return ""
+    if handler not in host.handlers:
         return (
-            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox: failed to create containerd task: failed to create "
-            f"shim task: OCI runtime create failed: unable to retrieve OCI runtime error: fork/exec {binary}: no such file or directory: unknown"
+            f'Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI runtime for sandbox "{sandbox_id}": '
+            f'no runtime for "{handler}" is configured'
         )
+    binary, start = (
+        host.handlers[handler],
+        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox: ",
+    )
+    if binary and host.read(binary) is None:
+        return f"{start}{_CREATE}unable to retrieve OCI runtime error: fork/exec {binary}: no such file or directory: unknown"
+    if _is_nvidia(handler, binary):
+        # It reads its settings before it looks at what the container asks for (newSpecModifier, modifier.New).
+        mode = cdi.runtime(host, binary).mode
+        if mode not in (*cdi.MODES, "auto"):
+            return start + _failed_runtime(binary, f'failed to construct OCI spec modifier: invalid mode "{mode}"')
+    return ""
+
+
+def _is_nvidia(handler: str, binary: str) -> bool:
+    return posixpath.basename(binary).startswith("nvidia-container-runtime") or (
+        not binary and handler.startswith("nvidia")
+    )
+
+
+def _failed_runtime(binary: str, why: str) -> str:
+    """NVIDIA's runtime ends before runc, so that its output is all that there is."""
+    name = posixpath.basename(binary) or "nvidia-container-runtime"
     return (
-        f'Failed to create pod sandbox: rpc error: code = Unknown desc = unable to get OCI runtime for sandbox "{sandbox_id}": '
-        f'no runtime for "{handler}" is configured'
+        f"{_CREATE}unable to retrieve OCI runtime error (open log.json: no such file or directory): "
+        f'{name} did not terminate successfully: exit status 1: level=error msg="{why}"'
     )
 
 
@@ -61,26 +85,6 @@ def prepare(container: Any) -> str:
     """Sets up the container. Returns the message of a failed start."""
     argv = process.command_line(container)
     return inject_gpus(container) or process.executable_fault(container, argv)
-
-
-def _chosen(container: Any, count: int) -> list[int] | None:
-    """GPU indices that NVIDIA_VISIBLE_DEVICES asks the nvidia runtime for; None: the runtime does not change the container."""
-    requested = container.env.get("NVIDIA_VISIBLE_DEVICES", "")
-    if requested in ("", "void"):
-        return None
-    if requested == "none":
-        return []
-    if requested == "all":
-        return list(range(count))
-    uuids = [gpu_uuid(container.pod.kubelet.host.spec.name, i) for i in range(count)]
-    chosen = []
-    for word in requested.split(","):
-        word = word.split("::")[0]
-        if word.isdigit() and int(word) < count:
-            chosen.append(int(word))
-        elif word in uuids:
-            chosen.append(uuids.index(word))
-    return chosen
 
 
 def _device_files(container: Any) -> None:
@@ -92,8 +96,8 @@ def _device_files(container: Any) -> None:
 
 
 def inject_gpus(container: Any) -> str:
-    """Adds devices allocated by kubelet and files of the nvidia runtime."""
-    kubelet, pod = container.pod.kubelet, container.pod
+    """Adds devices allocated by kubelet and files of the nvidia runtime. Returns the error of container runtime or runc."""
+    kubelet = container.pod.kubelet
     spec = kubelet.host.spec
     count = spec.gpu.count if spec.gpu else 0
     container.env.update(kubelet.devices.environment(container.devices))
@@ -101,34 +105,141 @@ def inject_gpus(container: Any) -> str:
     if container.view.privileged and "nvidia" in kubelet.host.modules:
         container.gpus = list(range(count))
         _device_files(container)
-    cdi = kubelet.devices.cdi_indices(container.devices)
-    handler = pod.handler if pod.handler not in DEFAULT_HANDLERS else kubelet.host.default_handler
-    chosen = cdi if cdi is not None else (_chosen(container, count) if handler.startswith("nvidia") else None)
-    if chosen is None:
-        return ""
-    spec_text = kubelet.host.read("/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml") if cdi is not None else ""
-    if cdi is not None and spec_text is None:
-        return (
-            "failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
-            f"k8s.device-plugin.nvidia.com/gpu={gpu_uuid(kubelet.name, cdi[0])}"
-        )
-    hook = (spec_text or "").partition("hook: ")[2].strip()
-    if hook and kubelet.host.read(hook) is None:
-        return (
-            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
-            f"process: error during container init: error running createContainer hook #0: fork/exec {hook}: no such file or directory"
-        )
-    if "nvidia" not in kubelet.host.modules:
-        return (
-            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container "
-            "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
-            "nvidia-container-cli: initialization error: nvml error: driver not loaded"
-        )
-    container.gpus = chosen
-    container.driver_injected = True
+    fault = _by_cri(container) or _by_nvidia(container, count)
+    if fault or not container.driver_injected:
+        return fault
     _device_files(container)
     if container.devices and not container.image.family:
         kubelet.host.compute(
-            container.container_id, chosen
+            container.container_id, container.gpus
         )  # The behavior of a user's image is unknown, so it is treated as a job that uses all of its GPUs.
     return ""
+
+
+def _by_cri(container: Any) -> str:
+    """CDI devices that containerd or CRI-O injects, whatever the handler: those of the CRI's field, and of annotations with CDI's own prefix."""
+    kubelet = container.pod.kubelet
+    names = kubelet.devices.cdi_requests(container.devices) + kubelet.devices.cdi_annotations(
+        container.devices, cdi.ANNOTATION_PREFIX
+    )
+    if not names or not kubelet.host.injects_cdi:
+        return ""
+    fault = _resolve(container, names)
+    return (
+        f"failed to create containerd container: CDI device injection failed: {fault}"
+        if fault
+        else _run_hooks(container, names)
+    )
+
+
+def _by_nvidia(container: Any, count: int) -> str:
+    """What NVIDIA's runtime adds, in its mode (newModeModifier and newCDIModifier in internal/modifier)."""
+    kubelet, pod = container.pod.kubelet, container.pod
+    handler = pod.handler if pod.handler not in DEFAULT_HANDLERS else kubelet.host.default_handler
+    binary = kubelet.host.handlers.get(handler, "")
+    if not _is_nvidia(handler, binary):
+        return ""
+    settings = cdi.runtime(kubelet.host, binary)
+    annotated = [
+        name for prefix in settings.prefixes for name in kubelet.devices.cdi_annotations(container.devices, prefix)
+    ]
+    by_variable = [
+        word for word in container.env.get("NVIDIA_VISIBLE_DEVICES", "").split(",") if word not in ("", "void")
+    ]
+    mode = settings.mode if settings.mode != "auto" else _detected(container, annotated or by_variable)
+    if mode in ("cdi", "jit-cdi"):
+        kind = settings.default_kind if mode == "cdi" else AUTOMATIC
+        names = [name if "=" in name else f"{kind}={name}" for name in annotated or by_variable]
+        if not all(name.startswith(AUTOMATIC) for name in names):
+            fault = _resolve(container, names)
+            return (
+                _failed_runtime(binary, f"failed to inject CDI devices: {fault}")
+                if fault
+                else _run_hooks(container, names)
+            )
+        by_variable = [name.partition("=")[2] for name in names]
+        return _by_driver(container, by_variable, count, binary, settings.root) if names else ""
+    return _by_hook(container, by_variable, count) if by_variable else ""
+
+
+#: automaticDeviceKind in internal/modifier/cdi.go.
+AUTOMATIC = "runtime.nvidia.com/gpu"
+
+
+def _detected(container: Any, names: list[str]) -> str:
+    """ResolveRuntimeMode of internal/info/auto.go. Its detection is older than CDI specifications in memory in the toolkits of v1.17."""
+    if names and all("=" in name for name in names):
+        return "cdi"
+    gpu = container.pod.kubelet.host.spec.gpu
+    return (
+        "csv" if gpu is not None and container.pod.kubelet.host.read("/etc/nv_tegra_release") is not None else "jit-cdi"
+    )
+
+
+def _resolve(container: Any, names: list[str]) -> str:
+    """The GPUs of CDI devices, into the container. Returns CDI's own message."""
+    host, known = container.pod.kubelet.host, cdi.devices(container.pod.kubelet.host)
+    missing = [name for name in names if name not in known]
+    if missing:
+        return f"unresolvable CDI devices {', '.join(missing)}"
+    if names and "nvidia" not in host.modules:
+        return 'failed to inject devices: failed to stat CDI host device "/dev/nvidiactl": no such file or directory'
+    if names:
+        _give(container, [index for name in names for index in known[name].gpus])
+    return ""
+
+
+def _run_hooks(container: Any, names: list[str]) -> str:
+    host, known = container.pod.kubelet.host, cdi.devices(container.pod.kubelet.host)
+    for name in names:
+        for hook in known[name].hooks:
+            if host.read(hook) is None:
+                return (
+                    f"{_CREATE}runc create failed: unable to start container process: error during container init: "
+                    f"error running createContainer hook #0: fork/exec {hook}: no such file or directory"
+                )
+    return ""
+
+
+def _by_driver(container: Any, chosen: list[str], count: int, binary: str, root: str) -> str:
+    """A specification in memory, of what NVML reports (newAutomaticCDISpecModifier)."""
+    host = container.pod.kubelet.host
+    error = (
+        "ERROR_LIBRARY_NOT_FOUND"
+        if host.read(root.rstrip("/") + cdi.LIBRARY) is None
+        else "ERROR_DRIVER_NOT_LOADED"
+        if "nvidia" not in host.modules
+        else ""
+    )
+    if error:
+        return _failed_runtime(
+            binary, f'failed to generate CDI spec for mode "auto": failed to initialize NVML: {error}'
+        )
+    _give(container, _indices(container, chosen, count))
+    return ""
+
+
+def _by_hook(container: Any, chosen: list[str], count: int) -> str:
+    """The hook of the legacy mode, and JetPack's lists of files."""
+    if "nvidia" not in container.pod.kubelet.host.modules:
+        return (
+            f"{_CREATE}runc create failed: unable to start container "
+            "process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
+            "nvidia-container-cli: initialization error: nvml error: driver not loaded"
+        )
+    _give(container, _indices(container, chosen, count))
+    return ""
+
+
+def _give(container: Any, gpus: list[int]) -> None:
+    container.gpus, container.driver_injected = sorted({*container.gpus, *gpus}), True
+
+
+def _indices(container: Any, chosen: list[str], count: int) -> list[int]:
+    """GPUs by the words of NVIDIA_VISIBLE_DEVICES."""
+    if "all" in chosen:
+        return list(range(count))
+    uuids = [gpu_uuid(container.pod.kubelet.host.spec.name, i) for i in range(count)]
+    words = [word.split("::")[0] for word in chosen]
+    numbers = [int(word) if word.isdigit() else uuids.index(word) if word in uuids else count for word in words]
+    return [number for number in numbers if number < count]

@@ -58,6 +58,9 @@ class Volumes:
                     self._object(name, kind.lower(), source[kind].get("name", ""), source[kind], files)
             if "serviceAccountToken" in source:
                 files["/" + source["serviceAccountToken"].get("path", "token")] = "simulated"
+            for item in (source.get("downwardAPI") or {}).get("items") or []:
+                if "fieldRef" in item:
+                    files["/" + item["path"]] = _field(self.pod, item["fieldRef"]["fieldPath"])
 
     def _object(self, volume: str, kind: str, name: str, source: dict[str, Any], files: dict[str, str]) -> None:
         namespace = self.pod.namespace

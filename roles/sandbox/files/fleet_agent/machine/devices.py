@@ -8,7 +8,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from fleet_agent.machine.cdi import ANNOTATION_PREFIX
 from fleet_agent.machine.hostfs import gpu_uuid
+
+#: The kind of devices of NVIDIA's plugin (vendor and class in k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/plugin-manager.go).
+PLUGIN_KIND = "k8s.device-plugin.nvidia.com/gpu"
 
 
 @dataclasses.dataclass
@@ -20,6 +24,7 @@ class Endpoint:
     owner: str
     strategies: tuple[str, ...] = ("envvar",)
     id_strategy: str = "uuid"
+    annotation_prefix: str = ANNOTATION_PREFIX
 
 
 class DeviceManager:
@@ -111,21 +116,27 @@ class DeviceManager:
 
     # -- answers of a plugin's Allocate
 
-    def _indices(self, devices: dict[str, list[str]], strategy_part: str) -> list[int] | None:
-        found: list[int] = []
+    def environment(self, devices: dict[str, list[str]]) -> dict[str, str]:
+        names = self._names(devices, "envvar")
+        return {"NVIDIA_VISIBLE_DEVICES": ",".join(names)} if names else {}
+
+    def cdi_requests(self, devices: dict[str, list[str]]) -> list[str]:
+        """Qualified names in the CRI's own field."""
+        return [f"{PLUGIN_KIND}={name}" for name in self._names(devices, "cdi-cri")]
+
+    def cdi_annotations(self, devices: dict[str, list[str]], prefix: str) -> list[str]:
+        """Qualified names in annotations of the container that begin with prefix."""
+        return [f"{PLUGIN_KIND}={name}" for name in self._names(devices, "cdi-annotations", prefix)]
+
+    def _names(self, devices: dict[str, list[str]], strategy: str, prefix: str = "") -> list[str]:
+        found: list[str] = []
         for resource, ids in devices.items():
             endpoint = self.endpoints.get(resource)
-            if endpoint and any(s.startswith(strategy_part) for s in endpoint.strategies):
-                found += [int(i.split("::")[0].rsplit("#", 1)[-1]) for i in ids]
-        return sorted(set(found)) if found else None
+            if endpoint and strategy in endpoint.strategies and endpoint.annotation_prefix.startswith(prefix):
+                indices = sorted({int(i.split("::")[0].rsplit("#", 1)[-1]) for i in ids})
+                found += [device_name(self.kubelet.name, i, endpoint.id_strategy) for i in indices]
+        return found
 
-    def environment(self, devices: dict[str, list[str]]) -> dict[str, str]:
-        indices = self._indices(devices, "envvar")
-        if indices is None:
-            return {}
-        endpoint = next(self.endpoints[r] for r in devices if r in self.endpoints)
-        names = [str(i) if endpoint.id_strategy == "index" else gpu_uuid(self.kubelet.name, i) for i in indices]
-        return {"NVIDIA_VISIBLE_DEVICES": ",".join(names)}
 
-    def cdi_indices(self, devices: dict[str, list[str]]) -> list[int] | None:
-        return self._indices(devices, "cdi")
+def device_name(node: str, index: int, id_strategy: str) -> str:
+    return str(index) if id_strategy == "index" else gpu_uuid(node, index)

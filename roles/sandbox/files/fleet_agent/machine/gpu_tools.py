@@ -23,7 +23,7 @@ NO_DRIVER = (
 def visible_gpus(container: Any) -> list[int]:
     """GPUs that a process of the container can open now."""
     host = container.pod.kubelet.host
-    if "nvidia" not in host.modules or host.spec.gpu is None:
+    if "nvidia" not in host.modules or host.spec.gpu is None or not host.gpus_work:
         return []
     if container.view.privileged:
         return list(range(host.spec.gpu.count))

@@ -103,14 +103,20 @@ DRIVER_FILES = (
     "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
     "/usr/src/nvidia/LICENSE",
-    "/lib/firmware/nvidia/gsp.bin",
 )
+
+
+def firmware(version: str) -> str:
+    """Of the GSP, below a folder that the kernel searches (open-gpu-kernel-modules, nv_firmware_path in kernel-open/common/inc/nv-firmware.h)."""
+    return f"nvidia/{version}/gsp_ga10x.bin"
 
 
 #: What containerd reads when it starts.
 CONTAINERD_CONFIG = "/etc/containerd/config.toml"
 _RUNTIME = re.compile(r'^runtime "(.+)" = "(.+)"$', re.MULTILINE)
 _IMPORT = re.compile(r'^imports = \["(.+)/\*\.toml"\]$', re.MULTILINE)
+#: What CDI needs in the configuration of containerd before 2.0, where it is off.
+CDI_LINE = "enable_cdi = true"
 
 
 def runtime_line(handler: str, binary: str) -> str:
@@ -143,6 +149,7 @@ class Host:
             "runc": "",
         }  # runtime handler -> its binary on the machine, empty for the system's own
         self._configured: set[str] = set()  # handlers from containerd's files
+        self._cdi_enabled = False
         self.default_handler = ""
         if spec.host_toolkit:
             # nvidia-ctk runtime configure --set-as-default, as an administrator runs it.
@@ -168,6 +175,7 @@ class Host:
         self.computing.clear()
         self.struck.clear()
         self.driver_owner = ""
+        self.needs_firmware = self.initialized = False
         if self.spec.host_driver:
             self.modules = dict.fromkeys(("nvidia", "nvidia_uvm", "nvidia_modeset"), self.spec.host_driver)
         self.changed()
@@ -202,7 +210,14 @@ class Host:
             self.handlers.pop(gone, None)
         self.handlers |= configured
         self._configured = set(configured)
+        self._cdi_enabled = any(CDI_LINE in text.splitlines() for text in texts)
         self.changed()
+
+    @property
+    def injects_cdi(self) -> bool:
+        """Whether the container runtime itself follows requests for CDI devices: containerd since 2.0, or as configured; CRI-O always."""
+        name, _colon, version = self.spec.container_runtime.partition("://")
+        return name != "containerd" or not version.startswith("1.") or self._cdi_enabled
 
     # -- change notification
 
@@ -243,6 +258,19 @@ class Host:
             return False
         rest = path[len("/dev/nvidia") :]
         return rest in ("ctl", "-uvm") or (rest.isdigit() and int(rest) < self.spec.gpu.count)
+
+    @property
+    def gpus_work(self) -> bool:
+        """Whether the driver can initialize the GPUs: it then keeps them, also if the file is gone later (request_firmware of the kernel)."""
+        if not self.needs_firmware or "nvidia" not in self.modules:
+            return True
+        if not self.initialized:
+            configured = (self.read("/sys/module/firmware_class/parameters/path") or "").strip()
+            file = firmware(self.modules["nvidia"])
+            self.initialized = any(
+                self.read(f"{folder}/{file}") is not None for folder in (configured, "/lib/firmware") if folder
+            )
+        return self.initialized
 
     def references(self, module: str) -> int:
         if module == "nvidia":

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_agent.machine import gpu_tools
+from fleet_agent.machine.cdi import LIBRARY
 
-LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+NO_LIBRARY = "ERROR_LIBRARY_NOT_FOUND"
 
 
 def is_tegra(proc: Any) -> bool:
@@ -22,7 +23,7 @@ def error(proc: Any, driver_root: str = "") -> str:
     if not proc.container.driver_injected and not (
         driver_root and proc.view.is_file(driver_root.rstrip("/") + LIBRARY)
     ):
-        return "ERROR_LIBRARY_NOT_FOUND"
+        return NO_LIBRARY
     if "nvidia" not in proc.host.modules:
         return "ERROR_DRIVER_NOT_LOADED"
     return "" if gpus(proc) else "ERROR_NO_PERMISSION"

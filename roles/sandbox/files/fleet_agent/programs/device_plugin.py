@@ -6,23 +6,20 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 from typing import Any
 
 import yaml
 
-from fleet_agent.cluster.api import ApiError, Unreachable
+from fleet_agent.cluster.api import Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
-from fleet_agent.machine import nvml
-from fleet_agent.machine.devices import Endpoint
+from fleet_agent.machine import cdi, nvml
+from fleet_agent.machine.devices import PLUGIN_KIND, Endpoint, device_name
 from fleet_agent.machine.hostfs import gpu_uuid
 from fleet_agent.programs import yamltext
 
-CDI_SPEC = "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.yaml"
-#: DefaultNvidiaCTKPath in api/config/v1/consts.go.
-HOOK = "/usr/bin/nvidia-ctk"
+CDI_SPEC = f"/var/run/cdi/{PLUGIN_KIND.replace('/', '-')}.json"
 SOCKETS = "/var/lib/kubelet/device-plugins"
-#: api/config/v1/consts.go.
-LIST_STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
 #: validateFlags in cmd/nvidia-device-plugin/main.go.
 ONLY_WITH_NVML = "CDI --device-list-strategy options are only supported on NVML-based systems"
 
@@ -42,7 +39,7 @@ class ConfigError(Exception):
 
 def load_config(proc: Any) -> dict[str, Any]:
     """File, then flags and environment on top."""
-    path = proc.option("config-file", "CONFIG_FILE")
+    path = proc.settings["config-file"]
     if not path:
         return {}
     try:
@@ -109,22 +106,18 @@ def ignored(config: dict[str, Any]) -> list[str]:
     return found
 
 
-def setting(proc: Any, config: dict[str, Any], flag: str, env: str, key: str, default: str, part: str = "") -> str:
-    """Command line, environment, then file: in the plugin's order of precedence."""
-    given = proc.option(flag, env)
-    if given:
-        return str(given)
-    flags = config.get("flags") or {}
-    value = (flags.get(part) or {}).get(key) if part else flags.get(key)
-    if value is None:
-        return default
-    return (
-        ",".join(map(str, value))
-        if isinstance(value, list)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else str(value)
-    )
+def setting(proc: Any, config: dict[str, Any], name: str) -> Any:
+    """Command line, environment, then file: in the plugin's order of precedence (NewConfig in api/config/v1/config.go)."""
+    settings = proc.settings
+    field = settings.table.by_name[name].field
+    value: Any = config.get("flags") or {}
+    for part in field.split("."):
+        value = (value or {}).get(part) if field else None
+    if value is None or settings.given(name):
+        return settings[name]
+    if settings.table.by_name[name].kind == "strings":
+        return (value,) if isinstance(value, str) else tuple(map(str, value))
+    return value
 
 
 def device_plugin(proc: Any) -> Process:
@@ -147,10 +140,7 @@ def device_plugin(proc: Any) -> Process:
         fault = _discovery_fault(proc, config)
         if fault:
             proc.say(fault)
-            if (
-                setting(proc, config, "fail-on-init-error", "FAIL_ON_INIT_ERROR", "failOnInitError", "true").lower()
-                == "true"
-            ):
+            if setting(proc, config, "fail-on-init-error"):
                 proc.say(
                     "E main.go] error starting plugins: error creating plugin manager: unable to create plugin manager: invalid device discovery strategy"
                 )
@@ -166,45 +156,31 @@ def device_plugin(proc: Any) -> Process:
 
 def _flag_fault(proc: Any, config: dict[str, Any]) -> str:
     """validateFlags in cmd/nvidia-device-plugin/main.go, in its order."""
-    for strategy in _strategies(proc, config):
-        if strategy not in LIST_STRATEGIES:
-            return f"invalid --device-list-strategy option: invalid strategy: {strategy}"
-    if any(strategy.startswith("cdi") for strategy in _strategies(proc, config)) and not _has_nvml(proc):
-        return ONLY_WITH_NVML
-    identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
-    if identity not in ("uuid", "index"):
-        return f"invalid --device-id-strategy option: {identity}"
-    policy = setting(
-        proc,
-        config,
-        "shared-devices-allocation-policy",
-        "SHARED_DEVICES_ALLOCATION_POLICY",
-        "sharedDevicesAllocationPolicy",
-        "distributed",
-        "plugin",
-    )
-    if policy not in ("distributed", "packed"):
-        return f"invalid --shared-devices-allocation-policy option: {policy}"
-    discovery = setting(
-        proc, config, "device-discovery-strategy", "DEVICE_DISCOVERY_STRATEGY", "deviceDiscoveryStrategy", "auto"
-    )
-    if discovery not in ("auto", "nvml", "tegra"):
-        return f"invalid --device-discovery-strategy option {discovery}"
-    mig = setting(proc, config, "mig-strategy", "MIG_STRATEGY", "migStrategy", "none")
-    return "" if mig in ("none", "single", "mixed") else f"unknown MIG strategy: {mig}"
+    refusals = [
+        proc.settings.refusal("device-list-strategy", _strategies(proc, config)),
+        ONLY_WITH_NVML if _uses_cdi(proc, config) and not _has_nvml(proc) else "",
+        *(_refusal(proc, config, name) for name in ("device-id-strategy", "shared-devices-allocation-policy")),
+    ]
+    if shared_resources(config)[0] == "mps":
+        if setting(proc, config, "mig-strategy") == "mixed":
+            refusals.append("using --mig-strategy=mixed is not supported with MPS")
+        if not setting(proc, config, "mps-root"):
+            refusals.append("using MPS requires --mps-root to be specified")
+    refusals += [_refusal(proc, config, name) for name in ("device-discovery-strategy", "mig-strategy")]
+    return next(filter(None, refusals), "")
+
+
+def _refusal(proc: Any, config: dict[str, Any], name: str) -> str:
+    return str(proc.settings.refusal(name, setting(proc, config, name)))
 
 
 def _root(proc: Any) -> str:
-    return (
-        proc.option("container-driver-root", "CONTAINER_DRIVER_ROOT")
-        or proc.env.get("DRIVER_ROOT_CTR_PATH")
-        or "/driver-root"
-    )
+    return str(proc.settings["driver-root-ctr-path"])
 
 
 def _has_nvml(proc: Any) -> bool:
     """Whether the library can be loaded. Boards have it since JetPack 6. Simulated boards have an earlier version."""
-    return not nvml.is_tegra(proc) and nvml.error(proc, _root(proc)) != "ERROR_LIBRARY_NOT_FOUND"
+    return not nvml.is_tegra(proc) and nvml.error(proc, _root(proc)) != nvml.NO_LIBRARY
 
 
 def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
@@ -233,17 +209,28 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
     gpus = ["tegra#0"] if nvml.is_tegra(proc) else [f"gpu#{i}" for i in nvml.gpus(proc)]
     gpus = gpus[: proc.kubelet.agent.faults.plugin_gpus(proc.host.spec, len(gpus))]
     ids = {gpu if replicas == 1 else f"{gpu}::{n}": True for n in range(replicas) for gpu in gpus}
-    identity = setting(proc, config, "device-id-strategy", "DEVICE_ID_STRATEGY", "deviceIDStrategy", "uuid", "plugin")
-    return Endpoint(name, ids, proc.container.container_id, _strategies(proc, config), identity)
+    identity = setting(proc, config, "device-id-strategy")
+    prefix = setting(proc, config, "cdi-annotation-prefix")
+    return Endpoint(name, ids, proc.container.container_id, _strategies(proc, config), identity, prefix)
 
 
 def _strategies(proc: Any, config: dict[str, Any]) -> tuple[str, ...]:
     """How devices are passed to containers."""
-    return tuple(
-        setting(
-            proc, config, "device-list-strategy", "DEVICE_LIST_STRATEGY", "deviceListStrategy", "envvar", "plugin"
-        ).split(",")
-    )
+    strategies: tuple[str, ...] = setting(proc, config, "device-list-strategy")
+    return strategies
+
+
+def _uses_cdi(proc: Any, config: dict[str, Any]) -> bool:
+    return any(strategy.startswith("cdi") for strategy in _strategies(proc, config))
+
+
+def _write_specification(proc: Any, config: dict[str, Any], identity: str) -> None:
+    """CreateSpecFile in internal/cdi/cdi.go."""
+    gpus = nvml.gpus(proc)
+    names = {device_name(proc.host.spec.name, index, identity): [index] for index in gpus}
+    proc.view.make_folder(posixpath.dirname(CDI_SPEC), True)
+    hook = setting(proc, config, "nvidia-cdi-hook-path")
+    proc.view.write(CDI_SPEC, cdi.specification(PLUGIN_KIND, {**names, "all": gpus}, hook))
 
 
 def _serve(proc: Any, config: dict[str, Any]) -> Process:
@@ -251,10 +238,8 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
     kubelet, container = proc.kubelet, proc.container
     yield Sleep(proc.clock.delay("plugin_register"))
     offered = endpoint(proc, config)
-    if any(s.startswith("cdi") for s in offered.strategies):
-        proc.view.make_folder("/var/run/cdi", True)
-        hook = proc.option("nvidia-cdi-hook-path", "NVIDIA_CDI_HOOK_PATH") or proc.env.get("NVIDIA_CTK_PATH") or HOOK
-        proc.view.write(CDI_SPEC, f"cdiVersion: 0.5.0\nkind: k8s.device-plugin.nvidia.com/gpu\nhook: {hook}\n")
+    if _uses_cdi(proc, config):
+        _write_specification(proc, config, offered.id_strategy)
     proc.say(
         f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock"
     )
@@ -307,64 +292,97 @@ def _check_health(proc: Any, offered: Endpoint) -> None:
     )
 
 
+#: validateFlags of cmd/config-manager/main.go, in its order.
+_NOT_EMPTY = ("node-name", "node-label", "config-file-srcdir", "config-file-dst")
+
+
 def config_manager(proc: Any) -> Process:
     """Selects the configuration in the node's label, and signals the plugin when it changes."""
-    source, target = (
-        proc.option("config-file-srcdir", "CONFIG_FILE_SRCDIR"),
-        proc.option("config-file-dst", "CONFIG_FILE_DST"),
-    )
-    label = proc.option("node-label", "NODE_LABEL") or "nvidia.com/device-plugin.config"
-    node = proc.option("node-name", "NODE_NAME")
-    oneshot = proc.option("oneshot", "ONESHOT", "false").lower() == "true"
+    settings, node = proc.settings, proc.settings["node-name"]
+    label = settings["node-label"]
+    missing = next((name for name in _NOT_EMPTY if not settings[name]), "")
+    if missing:
+        proc.say(f"E main.go] invalid <{missing}>: must not be empty string")
+        return 1
+    labels: dict[str, str] = {}
+    state = {"synced": False}
+
+    def on_node(kind: str, item: dict[str, Any]) -> None:
+        proc.kubelet.loop.post(take, kind, item)
+
+    def take(kind: str, item: dict[str, Any]) -> None:
+        if kind != "SYNCED":
+            labels.clear()
+            labels.update({} if kind == "DELETED" else item["metadata"].get("labels") or {})
+            state["synced"] = True
+            proc.host.changed()
+
+    def on_error(error: Exception | None) -> None:
+        if error:
+            proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}" type="*v1.Node"\n')
+
+    try:
+        proc.watch("/api/v1/nodes", on_node, query={"fieldSelector": f"metadata.name={node}"}, on_error=on_error)
+    except Unreachable as error:
+        proc.say(f"E main.go] error building kubernetes clientcmd config: {error}")
+        return 1
     current = None
     while True:
-        try:
-            item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
-        except (ApiError, Unreachable) as error:
-            proc.say(f'level=error msg="Error: unable to get node \\"{node}\\": {error}"')
-            return 1
-        desired = (item["metadata"].get("labels") or {}).get(label, "")
-        if desired != current:
-            fault = _switch(proc, source, target, desired)
+        desired = labels.get(label, "")
+        if state["synced"] and desired != current:
+            proc.say(f"I main.go] Label change detected: {label}={desired}")
+            fault = _switch(proc, desired)
             if fault:
-                proc.say(f'level=error msg="Error: {fault}"')
+                proc.say(f"E main.go] {fault}")
                 return 1
             if current is not None:
                 _signal_plugin(proc)
             current = desired
-        if oneshot:
+        if current is not None and settings["oneshot"]:
             return 0
         yield Poll(1, proc.host)
 
 
-def _switch(proc: Any, source: str, target: str, desired: str) -> str:
-    names = [n for n in proc.view.names(source) if not n.startswith(".")] if proc.view.is_folder(source) else []
-    name = desired or proc.option("default-config", "DEFAULT_CONFIG")
-    if not name:
-        strategies = (proc.env.get("FALLBACK_STRATEGIES") or "empty").split(",")
-        name = (
-            next(iter(names), "")
-            if "single" in strategies and len(names) == 1
-            else "default"
-            if "named" in strategies and "default" in names
-            else ""
-        )
-    if name and name not in names:
-        return f"specified config {name} does not exist"
-    text = proc.view.read(f"{source}/{name}") if name else "version: v1\n"
+def _switch(proc: Any, desired: str) -> str:
+    """updateConfig. Returns the error, empty if it succeeds."""
+    source, target = proc.settings["config-file-srcdir"], proc.settings["config-file-dst"]
+    if not proc.view.is_folder(source):
+        return f"error getting list of configuration files: error reading directory: open {source}: no such file or directory"
+    names = [n for n in proc.view.names(source) if not n.startswith(".")]
+    name, fault = _selected(proc, desired, names)
+    if fault:
+        return fault
     try:
-        proc.view.write(target, text)
+        proc.view.write(target, proc.view.read(f"{source}/{name}") if name else "version: v1\n")
     except OSError as error:
-        return f"error updating config: {error.filename}: {error.strerror}"
-    proc.say(f'level=info msg="Successfully updated to config: {name or "<none>"}"')
+        return f"error creating symlink: symlink {source}/{name} {target}: {str(error.strerror).lower()}"
+    proc.say(f"I main.go] Successfully updated to {f'config: {name}' if name else 'empty config'}")
     return ""
+
+
+def _selected(proc: Any, desired: str, names: list[str]) -> tuple[str, str]:
+    """updateConfigName: the file, "" for an empty configuration, and the error."""
+    settings = proc.settings
+    if not names:
+        return "", "no configuration files available"
+    chosen = desired or settings["default-config"]
+    if chosen:
+        return chosen, "" if chosen in names else f"specified config {desired} does not exist"
+    for strategy in settings["fallback-strategies"]:
+        if refusal := settings.refusal("fallback-strategies", strategy):
+            return "", refusal
+        if strategy == "empty":
+            return "", ""
+        if strategy == "named" and "default" in names:
+            return "default", ""
+        if strategy == "single" and len(names) == 1:
+            return names[0], ""
+    return "", "no config was set, no default was provided, and all fallbacks failed"
 
 
 def _signal_plugin(proc: Any) -> None:
     """SIGHUP reaches other containers only in a shared process namespace."""
-    if proc.option("send-signal", "SEND_SIGNAL", "true").lower() == "true" and proc.pod.spec.get(
-        "shareProcessNamespace"
-    ):
+    if proc.settings["send-signal"] and proc.pod.spec.get("shareProcessNamespace"):
         for container in proc.pod.main:
             if container is not proc.container:
                 container.hangups += 1

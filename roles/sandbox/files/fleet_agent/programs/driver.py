@@ -10,12 +10,13 @@ published.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from typing import Any
 
 from fleet_agent.loop import Park, Process, Sleep, Terminated
 from fleet_agent.machine import images, products
-from fleet_agent.machine.hostfs import DRIVER_FILES
+from fleet_agent.machine.hostfs import DRIVER_FILES, firmware
 from fleet_agent.machine.view import is_bidirectional
 
 MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset")
@@ -32,8 +33,13 @@ PACKAGED_KERNEL = {
 
 
 def driver(proc: Any) -> Process:
-    command = proc.argv[1] if len(proc.argv) > 1 else ""
+    words: list[str] = proc.settings.words
+    command, options = next(iter(words), ""), words[1:]
     if command == "init":
+        unknown = next((word for word in options if word.startswith("-") and not _is_option(proc, word)), "")
+        if unknown:  # The script ends with the exit status of getopt (set -e).
+            proc.say(f"getopt: unrecognized option '{unknown}'")
+            return 1
         return (yield from _init(proc))
     if command == "probe_nvidia_peermem":
         proc.say("MOFED drivers are not ready, skipping probe to avoid container restarts...")
@@ -46,6 +52,10 @@ def driver(proc: Any) -> Process:
         "Usage: nvidia-driver COMMAND [ARG...]\n\nCommands:\n  init   [-a | --accept-license] [-m | --max-threads MAX_THREADS]"
     )
     return 1
+
+
+def _is_option(proc: Any, word: str) -> bool:
+    return word.lstrip("-").partition("=")[0] in proc.settings.table.by_name
 
 
 def _content(proc: Any) -> images.DriverImage:
@@ -72,6 +82,7 @@ def unload(proc: Any) -> bool:
         return False
     for name in MODULES:
         host.modules.pop(name, None)
+    host.initialized = False
     host.changed()
     return True
 
@@ -135,15 +146,22 @@ def _load_fault(proc: Any, content: images.DriverImage) -> str:
 
 def _kernel_type(proc: Any) -> str:
     """_resolve_kernel_type: "open" or "proprietary", "" for a value that the script does not know."""
-    value = proc.env.get("KERNEL_MODULE_TYPE") or "auto"
+    value = proc.settings.variable("KERNEL_MODULE_TYPE") or "auto"
     if value == "auto":
         return "open" if products.recommended_open(proc.host.spec.gpu.product) else "proprietary"
     return value if value in ("open", "proprietary") else ""
 
 
+def _invalid_kernel_type(proc: Any) -> int:
+    proc.say(f"invalid value for the KERNEL_MODULE_TYPE variable: {proc.settings.variable('KERNEL_MODULE_TYPE')}")
+    return 1
+
+
 def _init(proc: Any) -> Process:
     host, view, container = proc.host, proc.view, proc.container
     content = _content(proc)
+    if content.precompiled and host.spec.gpu is not None and not _kernel_type(proc):
+        return _invalid_kernel_type(proc)
     kind = (
         f"branch {content.version.split('.', maxsplit=1)[0]}" if content.precompiled else f"version {content.version}"
     )
@@ -175,8 +193,7 @@ def _init(proc: Any) -> Process:
             proc.say(fault)
             return 100 if fault.startswith("Reading") else 1
         if host.spec.gpu is not None and not _kernel_type(proc):
-            proc.say(f"invalid value for the KERNEL_MODULE_TYPE variable: {proc.env['KERNEL_MODULE_TYPE']}")
-            return 1
+            return _invalid_kernel_type(proc)
         fault = yield from _load(proc, content)
         if fault:
             return 1
@@ -186,7 +203,7 @@ def _init(proc: Any) -> Process:
 
 def _stays_loaded(proc: Any, content: images.DriverImage) -> bool:
     """_should_skip_kernel_module_reload. The script of a precompiled image does not have it: it unloads first, and fails if it cannot."""
-    digest = proc.env.get("DRIVER_CONFIG_DIGEST", "")
+    digest = proc.settings.variable("DRIVER_CONFIG_DIGEST")
     stored = proc.view.read(STATE_FILE).strip() if proc.view.is_file(STATE_FILE) else ""
     return bool(not content.precompiled and digest and "nvidia" in proc.host.modules and stored == digest)
 
@@ -202,8 +219,47 @@ def _unmount(proc: Any) -> None:
     proc.host.unmount(ROOT)
 
 
+#: The kernel's search path for firmware, which the script sets if it is empty (_load_driver).
+FIRMWARE_PATH = "/sys/module/firmware_class/parameters/path"
+
+
+def _search_firmware(proc: Any) -> None:
+    path = f"{ROOT}/lib/firmware"
+    proc.say(f"Configuring the following firmware search path in '{FIRMWARE_PATH}': {path}")
+    try:
+        if proc.view.is_file(FIRMWARE_PATH) and proc.view.read(FIRMWARE_PATH).strip():
+            proc.say(
+                f"WARNING: A search path is already configured in {FIRMWARE_PATH}\n         Retaining the current configuration"
+            )
+            return
+        if proc.view.is_folder(FIRMWARE_PATH):
+            raise IsADirectoryError(21, "Is a directory", FIRMWARE_PATH)
+        proc.view.write(FIRMWARE_PATH, path)
+    except OSError as error:
+        proc.say(
+            f"/usr/local/bin/nvidia-driver: {FIRMWARE_PATH}: {error.strerror}\nWARNING: Failed to configure firmware search path"
+        )
+
+
+def _install_firmware(proc: Any, content: images.DriverImage) -> str:
+    """Into the container's own /lib/firmware, which a volume makes visible on the machine before the driver's files are mounted there."""
+    path = f"/lib/firmware/{firmware(content.version)}"
+    try:
+        proc.view.make_folder(posixpath.dirname(path), True)
+        proc.view.write(path, "")
+    except OSError as error:
+        # Who is not root cannot load modules either.
+        return f"ERROR: Unable to create '{path}' for installation ({error.strerror})." if proc.privileged else ""
+    return ""
+
+
 def _load(proc: Any, content: images.DriverImage) -> Process:
     host = proc.host
+    fault = _install_firmware(proc, content)
+    if fault:
+        proc.say(fault)
+        return fault
+    _search_firmware(proc)
     proc.say("Loading ipmi and i2c_core kernel modules...\nLoading NVIDIA driver kernel modules...\n+ modprobe nvidia")
     yield Sleep(proc.clock.delay("driver_load"))
     fault = _load_fault(proc, content)
@@ -212,6 +268,8 @@ def _load(proc: Any, content: images.DriverImage) -> Process:
         return fault
     proc.say("+ modprobe nvidia-uvm\n+ modprobe nvidia-modeset\nStarting NVIDIA persistence daemon...")
     host.modules.update(dict.fromkeys(MODULES, content.version))
+    # The open modules run a part of the driver on the GSP, whose firmware the kernel loads when a program first opens a GPU.
+    host.needs_firmware = _kernel_type(proc) == "open"
     host.changed()
     return ""
 
@@ -220,14 +278,15 @@ def _finish(proc: Any, content: images.DriverImage) -> None:
     """Mounts the root file system, which is only visible outside if the volume is mounted Bidirectional."""
     view = proc.view
     proc.say("Mounting NVIDIA driver rootfs...")
-    files = dict.fromkeys(DRIVER_FILES, "")
+    files = dict.fromkeys((*DRIVER_FILES, f"/lib/firmware/{firmware(content.version)}"), "")
     if is_bidirectional(view.volume(ROOT)):
         proc.host.mount(view.locate(ROOT).path, files)
     view.own.update({ROOT + name: "" for name in files})
+    proc.host.changed()
     if not content.precompiled:
         if not proc.kubelet.agent.faults.daemons_stuck(proc.host.spec):
             view.write(DAEMONS, "Ready\n")
-        view.write(STATE_FILE, proc.env.get("DRIVER_CONFIG_DIGEST", "") + "\n")
+        view.write(STATE_FILE, proc.settings.variable("DRIVER_CONFIG_DIGEST") + "\n")
         proc.say("Storing driver configuration digest...")
     proc.say("Done, now waiting for signal")
 

@@ -46,6 +46,10 @@ CLIENTS = (
 )
 #: Label for clients of others.
 CLIENT = "nvidia.com/gpu.deploy.client"
+#: Settings that let it evict pods: GPU pods, and then all.
+EVICTIONS = ("enable-gpu-pod-eviction", "enable-auto-drain")
+#: Annotation of nodes on which the GPU Operator upgrades drivers.
+POLICY = "nvidia.com/gpu-driver-upgrade-enabled"
 PAUSED = "paused-for-driver-upgrade"
 GRACE = 300.0
 #: The field manager of its writes: the base name of the program, as in client-go.
@@ -58,21 +62,21 @@ class Failed(Exception):
 
 def manager(proc: Any) -> Process:
     """driver-manager uninstall_driver: clients leave, modules are unloaded, clients may come back."""
-    command = next((word for word in proc.argv[1:] if not word.startswith("-")), "")
-    if command != "uninstall_driver":
+    settings = proc.settings
+    command = next(iter(settings.words), "")
+    if command == "preflight_check":
+        proc.say('level=info msg="Performing preflight checks"\nlevel=info msg="Preflight checks completed"')
+        return 0
+    if command not in settings.table.commands:
         # urfave/cli v2.27: without a command it shows its help and succeeds.
         proc.say(
-            f"No help topic for '{command}'" if command else "NAME:\n   k8s-driver-manager - A new cli application"
+            f"No help topic for '{command}'" if command else "NAME:\n   driver-manager - The NVIDIA Driver Manager"
         )
         return 3 if command else 0
-    node = proc.env.get("NODE_NAME", "")
-    if not node:
-        proc.say('level=fatal msg="NODE_NAME environment variable must be set"')
-        return 1
     try:
-        return (yield from _uninstall_driver(proc, node))
+        return (yield from _uninstall_driver(proc, settings["node-name"]))
     except (ApiError, Unreachable) as error:
-        proc.say(f'level=error msg="Failed to uninstall nvidia driver components: {error}"')
+        proc.say(settings.table.error.format(message=f"Failed to uninstall nvidia driver components: {error}"))
         return 1
 
 
@@ -83,35 +87,118 @@ def _uninstall_driver(proc: Any, node: str) -> Process:
         )
         yield from _label(proc, node, {"driver": "pre-installed"})
         return 1
-    labels = (yield from proc.request("GET", f"/api/v1/nodes/{node}"))["metadata"].get("labels") or {}
+    item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
+    labels, notes = item["metadata"].get("labels") or {}, item["metadata"].get("annotations") or {}
     before = {name: labels.get(f"nvidia.com/gpu.deploy.{name}", "") for name in (*OPERANDS, KUBELET_PLUGIN, *OPTIONAL)}
+    # The operator's upgrade policy evicts and drains itself.
+    drains = [name for name in EVICTIONS if proc.settings[name] and notes.get(POLICY) != "true"]
     if "nvidia" not in proc.host.modules:
         proc.say('level=info msg="No NVIDIA driver loaded, skipping eviction of GPU clients and workloads"')
         yield from _evict_plugin(proc, node, before)
         proc.host.unmount("/run/nvidia/driver")
+        yield from _uncordon(proc, node, drains)
         yield from _reschedule(proc, node, before)
         return 0
     try:
         yield from _evict(proc, node, before)
-        stored = proc.host.read(STATE_FILE) or ""
-        if proc.env.get("DRIVER_CONFIG_DIGEST") and stored.strip() == proc.env["DRIVER_CONFIG_DIGEST"]:
+        if _is_current(proc):
             proc.say(
                 'level=info msg="The NVIDIA driver is already loaded with the desired version and configuration, skipping the uninstallation"'
             )
             yield from _evict_plugin(proc, node, before)
         else:
+            yield from _evict_workloads(proc, node, drains)
             yield from _claims_released(proc, node, before)
             yield from _evict_plugin(proc, node, before)
-            if not unload(proc):
+            if not unload(proc) and not (yield from _drained(proc, node, drains)):
                 raise Failed("failed to uninstall nvidia driver components: failed to unload driver")
+            yield from _uncordon(proc, node, drains)
         proc.host.unmount("/run/nvidia/driver")
     except Failed as error:
         proc.say('level=info msg="Performing cleanup on failure"')
+        yield from _uncordon(proc, node, drains)
         yield from _reschedule(proc, node, before)
         proc.say(f'level=fatal msg="{error}"')
         return 1
     yield from _reschedule(proc, node, before)
     return 0
+
+
+def _is_current(proc: Any) -> bool:
+    """shouldSkipUninstall."""
+    digest, stored = proc.settings.variable("DRIVER_CONFIG_DIGEST"), proc.host.read(STATE_FILE) or ""
+    return bool(digest and stored.strip() == digest and not proc.settings["force-reinstall"])
+
+
+def _evict_workloads(proc: Any, node: str, drains: list[str]) -> Process:
+    """CordonNode and DeleteOrEvictPods of GPU pods. A node that cannot be cordoned ends the manager without a cleanup."""
+    if EVICTIONS[0] not in drains:
+        return
+    try:
+        yield from _cordon(proc, node, True)
+    except ApiError as error:
+        raise ApiError(error.code, error.reason, f"failed to cordon node: {error}") from error
+    if not (yield from _pods_evicted(proc, node, _uses_gpu)) and not (yield from _drained(proc, node, drains)):
+        raise Failed("cannot proceed until all GPU pods are drained from the node")
+
+
+def _drained(proc: Any, node: str, drains: list[str]) -> Process:
+    """DrainNode, after which the modules can be unloaded or not."""
+    if EVICTIONS[1] not in drains:
+        return False
+    proc.say('level=info msg="Unable to cleanup driver modules, attempting again with node drain..."')
+    return (yield from _pods_evicted(proc, node, lambda _pod: True)) and unload(proc)
+
+
+def _pods_evicted(proc: Any, node: str, concerns: Callable[[dict[str, Any]], bool]) -> Process:
+    """Whether all of these pods are gone. Pods of DaemonSets remain; of those without a controller only --drain-use-force evicts."""
+    pods = [pod for pod in (yield from _pods_of(proc, node, "drain node")) if concerns(pod) and not _by_daemon_set(pod)]
+    if not proc.settings["drain-use-force"] and any(not pod["metadata"].get("ownerReferences") for pod in pods):
+        proc.say('level=error msg="Cannot delete all GPU pods"')
+        return False
+    for pod in pods:
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod["metadata"]["name"]}}
+        try:
+            yield from proc.request("POST", f"{path}/eviction", body)
+        except ApiError as error:
+            if error.code != 404:
+                proc.say(f'level=error msg="failed to delete all GPU pods: {error}"')
+                return False
+    names, waited = {pod["metadata"]["uid"] for pod in pods}, 0.0
+    while names & {pod["metadata"]["uid"] for pod in (yield from _pods_of(proc, node, "drain node"))}:
+        if waited >= GRACE:
+            return False
+        yield Sleep(5)
+        waited += 5
+    return True
+
+
+def _uses_gpu(pod: dict[str, Any]) -> bool:
+    """podUsesGPU, by resources."""
+    limits = [(one.get("resources") or {}).get("limits") or {} for one in pod["spec"].get("containers") or ()]
+    return any(name.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) for limit in limits for name in limit)
+
+
+def _uncordon(proc: Any, node: str, drains: list[str]) -> Process:
+    """Errors are warnings. A node that is not cordoned is not written (RunCordonOrUncordon)."""
+    if not drains:
+        return
+    try:
+        if (yield from proc.request("GET", f"/api/v1/nodes/{node}"))["spec"].get("unschedulable"):
+            yield from _cordon(proc, node, False)
+    except (ApiError, Unreachable) as error:
+        proc.say(f'level=warning msg="Failed to uncordon node: {error}"')
+
+
+def _cordon(proc: Any, node: str, cordoned: bool) -> Process:
+    yield from proc.request(
+        "PATCH",
+        f"/api/v1/nodes/{node}",
+        {"spec": {"unschedulable": cordoned or None}},
+        query={"fieldManager": MANAGER},
+        content_type=MERGE,
+    )
 
 
 def _evict(proc: Any, node: str, before: dict[str, str]) -> Process:
@@ -202,7 +289,7 @@ def _evict_plugin(proc: Any, node: str, before: dict[str, str]) -> Process:
 
 
 def _gone(proc: Any, node: str, app: str) -> Process:
-    namespace = proc.env.get("OPERATOR_NAMESPACE") or "gpu-operator"
+    namespace = proc.settings["operator-namespace"]
     query = {"labelSelector": f"app={app}", "fieldSelector": f"spec.nodeName={node}"}
     waited = 0.0
     while (yield from proc.request("GET", f"/api/v1/namespaces/{namespace}/pods", query=query)).get("items"):

@@ -12,9 +12,11 @@ from typing import Any
 from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.machine import gpu_tools, nvml, products
-from fleet_agent.programs.device_plugin import ConfigError, load_config, shared_resources
+from fleet_agent.programs import flags
+from fleet_agent.programs.device_plugin import ConfigError, load_config, setting, shared_resources
 from fleet_agent.programs.kept import Kept
-from fleet_agent.shell.tools import seconds
+
+_DISCOVERY = "device-discovery-strategy"
 
 
 def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
@@ -44,25 +46,24 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
         "gpu.mode": "compute",
         "gpu.sharing-strategy": ("mps" if method == "mps" else "time-slicing") if resource else "none",
         "mig.capable": str(gpu.mig_capable).lower(),
-        "mig.strategy": proc.option("mig-strategy", "MIG_STRATEGY", "none"),
+        "mig.strategy": setting(proc, config, "mig-strategy"),
         "mps.capable": "false",
     }
-    if proc.option("no-timestamp", "GFD_NO_TIMESTAMP", "false").lower() != "true":
+    if not setting(proc, config, "no-timestamp"):
         found["gfd.timestamp"] = now
     return {"nvidia.com/" + key: re.sub(r"[^A-Za-z0-9_.-]", "-", value) for key, value in found.items()}
 
 
-def _uses_api(proc: Any) -> bool:
-    """Default since v0.19 of the image: NodeFeature objects; a file before."""
+def _uses_api(proc: Any, config: dict[str, Any]) -> bool:
+    """NodeFeature objects, or a file: that was the default before v0.19 of the image."""
     match = re.match(r"v0\.(\d+)", proc.container.image.tag)
-    default = "false" if match and int(match[1]) < 19 else "true"
-    given = proc.option("use-node-feature-api", "USE_NODE_FEATURE_API") or proc.env.get("GFD_USE_NODE_FEATURE_API", "")
-    return (given or default).lower() == "true"
+    if match and int(match[1]) < 19 and not proc.settings.given("use-node-feature-api"):
+        return bool((config.get("flags") or {}).get("useNodeFeatureAPI"))
+    return bool(setting(proc, config, "use-node-feature-api"))
 
 
 def gfd(proc: Any) -> Process:
     proc.say("I main.go] Starting GPU feature discovery")
-    interval = seconds(proc.option("sleep-interval", "GFD_SLEEP_INTERVAL") or "60s") or 60.0
     started = str(int(time.time()))
     starts = None
     kept = Kept(proc)
@@ -71,18 +72,20 @@ def gfd(proc: Any) -> Process:
             if starts != proc.container.hangups:  # SIGHUP restarts everything.
                 starts = proc.container.hangups
                 config = load_config(proc)
-                owners = (yield from _owners(proc)) if _uses_api(proc) else []
-            error = nvml.error(proc, proc.env.get("DRIVER_ROOT_CTR_PATH") or "/driver-root")
-            if error and not nvml.is_tegra(proc):
-                raise ConfigError(f"failed to initialize NVML: {error}")
-            found = {} if nvml.is_tegra(proc) else labels(proc, config, started)
-            if _uses_api(proc):
+                if refusal := proc.settings.refusal(_DISCOVERY, setting(proc, config, _DISCOVERY)):
+                    raise ConfigError(f"unable to load config: unable to validate flags: {refusal}")
+                owners = (yield from _owners(proc)) if _uses_api(proc, config) else []
+                interval = _interval(proc, config)
+            error = "" if nvml.is_tegra(proc) else nvml.error(proc)
+            if error and setting(proc, config, "fail-on-init-error"):
+                # Without the library no platform is detected (resolveMode in internal/resource/factory.go).
+                without = "failed to create resource manager: unsupported strategy auto"
+                raise ConfigError(without if error == nvml.NO_LIBRARY else f"failed to initialize NVML: {error}")
+            found = {} if error or nvml.is_tegra(proc) else labels(proc, config, started)
+            if _uses_api(proc, config):
                 yield from _publish(proc, kept, found, owners)
             else:
-                path = (
-                    proc.option("output-file", "GFD_OUTPUT_FILE")
-                    or "/etc/kubernetes/node-feature-discovery/features.d/gfd"
-                )
+                path = setting(proc, config, "output-file")
                 proc.say(f"I output.go] Writing labels to output file {path}")
                 proc.view.write(path, "".join(f"{k}={v}\n" for k, v in found.items()))
         except OSError as error_:
@@ -93,14 +96,30 @@ def gfd(proc: Any) -> Process:
         except (ConfigError, ApiError, Unreachable) as error_:
             proc.say(f"E main.go] {error_}")
             return 1
-        if proc.option("oneshot", "GFD_ONESHOT", "false").lower() == "true":
+        if setting(proc, config, "oneshot"):
             return 0
         yield Sleep(max(interval, proc.kubelet.agent.polite(proc)))
 
 
+def _interval(proc: Any, config: dict[str, Any]) -> float:
+    """Seconds. A number in the file is one of nanoseconds (UnmarshalJSON in api/config/v1/duration.go)."""
+    value = setting(proc, config, "sleep-interval")
+    if isinstance(value, float):
+        return value
+    try:
+        return float(flags.KINDS["interval"](value) if isinstance(value, str) else value / 1e9)  # type: ignore[arg-type]
+    except flags.Invalid as error:
+        raise ConfigError(
+            f"unable to load config: unable to finalize config: unable to parse config file: {error}"
+        ) from error
+
+
 def _owners(proc: Any) -> Process:
     """DaemonSet and pod, if POD_NAME is set and the pod may be read; otherwise none, with a warning."""
-    name, namespace = proc.env.get("POD_NAME", ""), _namespace(proc)
+    for flag in ("node-name", "namespace"):
+        if not proc.settings[flag]:
+            raise ConfigError(f"failed to create label outputer: required flag {flag} not set")
+    name, namespace = proc.settings["pod-name"], proc.settings["namespace"]
     if not name:
         return []
     try:
@@ -123,18 +142,12 @@ def _owners(proc: Any) -> Process:
     ]
 
 
-def _namespace(proc: Any) -> str:
-    return proc.option("namespace", "NAMESPACE") or proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace
-
-
 def _publish(proc: Any, kept: Kept, found: dict[str, str], owners: list[dict[str, Any]]) -> Process:
-    node = proc.option("node-name", "NODE_NAME")
-    if not node:
-        raise ConfigError('required flag "node-name" not set')
+    node, namespace = proc.settings["node-name"], proc.settings["namespace"]
     content = (found, owners)
     if kept.holds(content):
         return
-    namespace, name = _namespace(proc), f"nvidia-features-for-{node}"
+    name = f"nvidia-features-for-{node}"
     base = f"/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{namespace}/nodefeatures"
     spec = {"features": {"flags": {}, "attributes": {}, "instances": {}}, "labels": found}
     metadata = {"name": name, "labels": {"nfd.node.kubernetes.io/node-name": node}, "ownerReferences": owners}

@@ -5,83 +5,101 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import yaml
 
-from fleet_agent.cluster.api import ApiError, Informer, Unreachable
+from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
-from fleet_agent.programs import nfd_features, yamltext
+from fleet_agent.programs import flags, nfd_features, yamltext
 from fleet_agent.programs.kept import Kept
-from fleet_agent.shell.tools import seconds
 
 GROUP = "/apis/nfd.k8s-sigs.io/v1alpha1"
 TOPOLOGIES = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
 NODE_NAME = "nfd.node.kubernetes.io/node-name"
-CONFIG = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
 
 
 class Failed(Exception):
     """The worker fails with this error."""
 
 
-def read_config(proc: Any, flag: str, default: str) -> dict[str, Any]:
-    path = proc.option("config") or default
-    if not proc.view.is_file(path):
-        proc.say(f'I {flag}] "config file not found" path="{path}"')
-        return {}
+def read_config(proc: Any, flag: str) -> dict[str, Any]:
+    """The file, then -options on top of it."""
+    path = proc.settings["config"]
+    config: dict[str, Any] = {}
+    if proc.view.is_file(path):
+        try:
+            config = yamltext.load(proc.view.read(path)) or {}
+        except yaml.YAMLError as error:
+            raise Failed(f"failed to parse config file: {error}") from error
+    else:
+        proc.say(f'I {flag}] "config file not found, using defaults" path="{path}"')
     try:
-        config = yamltext.load(proc.view.read(path)) or {}
+        return _merged(config, yaml.safe_load(proc.settings["options"]) or {})
     except yaml.YAMLError as error:
-        raise Failed(f"failed to parse config file: {error}") from error
-    overrides = proc.option("options")
-    if overrides:
-        config.update(yaml.safe_load(overrides) or {})
-    return config if isinstance(config, dict) else {}
+        raise Failed(f"failed to parse -options: {error}") from error
 
 
-def _sources(proc: Any, core: dict[str, Any], flag: str, key: str) -> list[str]:
-    given = proc.option(flag)
-    return given.split(",") if given else [str(s) for s in core.get(key) or ["all"]]
+def _merged(config: Any, more: Any) -> dict[str, Any]:
+    if not isinstance(config, dict) or not isinstance(more, dict):
+        raise Failed(
+            "failed to parse config file: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal into Go value"
+        )
+    both = {key: _merged(config[key], more[key]) for key in config.keys() & more.keys() if isinstance(more[key], dict)}
+    return {**config, **more, **both}
+
+
+def setting(proc: Any, config: dict[str, Any], name: str) -> Any:
+    """A flag that the configuration file has as well: the flag if it is set (applyConfigOverrides)."""
+    value = config.get(proc.settings.table.by_name[name].field)
+    if proc.settings.given(name) or value is None:
+        return proc.settings[name]
+    return tuple(map(str, value)) if isinstance(value, list) else value
 
 
 def serve(proc: Any) -> None:
     """Each program of NFD has one port for its health and metrics (flag port in cmd/*/main.go of v0.19.0)."""
-    proc.container.serve(int(proc.option("port") or 8080), "/healthz", "/metrics")
+    proc.container.serve(proc.settings["port"], "/healthz", "/metrics")
 
 
 def worker(proc: Any) -> Process:
-    node = proc.env.get("NODE_NAME", "")
+    node = proc.settings.variable("NODE_NAME")
     proc.say(f'I nfd-worker.go] "Node Feature Discovery Worker" version="{proc.container.image.tag}" nodeName="{node}"')
     try:
-        if not node:
-            raise Failed("NODE_NAME environment variable not set")
-        config = read_config(
-            proc, "nfd-worker.go", CONFIG
-        )  # Read once, like the owners: a changed file requires a restart.
+        # Read once, like the owners: a changed file requires a restart.
+        config = read_config(proc, "nfd-worker.go")
         core = config.get("core") or {}
-        serve(proc)
         owners = yield from _owners(proc, core, node)
-        kept = Kept(proc)
+        kept, once = Kept(proc), proc.settings["oneshot"]
         while True:
             yield Sleep(proc.clock.delay("pci_discovery"))
-            features = nfd_features.discover(
-                proc.view, proc.host.spec, _sources(proc, core, "feature-sources", "featureSources")
-            )
+            features = nfd_features.discover(proc.view, proc.host.spec, setting(proc, core, "feature-sources"))
             # Every /sys has this folder, even without PCI devices, in which case the other one is missing.
             if "pci.device" in features["instances"] and not proc.view.is_folder("/host-sys/devices"):
                 message = "failed to detect PCI devices: open /host-sys/bus/pci/devices: no such file or directory"
                 proc.say(f'E nfd-worker.go] "feature discovery failed" err="{message}" source="pci"')
-            found = nfd_features.labels(features, config, _sources(proc, core, "label-sources", "labelSources"))
-            if not core.get("noPublish") and proc.option("no-publish") != "true":
-                yield from _publish(proc, kept, {"features": features, "labels": found}, owners)
-            if proc.option("oneshot") == "true":
+            found = nfd_features.labels(features, config, setting(proc, core, "label-sources"))
+            if not setting(proc, core, "no-publish"):
+                published = nfd_features.without(features, setting(proc, core, "no-publish-features"))
+                yield from _publish(proc, kept, {"features": published, "labels": found}, owners)
+            if once:
                 return 0
-            pause = seconds(str(core.get("sleepInterval") or "60s")) or 60.0
+            serve(proc)  # Not before the first discovery (Run in nfd-worker.go).
+            pause = _sleep_interval(core)
             yield from _until_next(proc, max(pause, proc.kubelet.agent.polite(proc)))
     except (Failed, ApiError, Unreachable) as error:
         proc.say(f'E main.go] "error while running" err="{error}"')
         return 1
+
+
+def _sleep_interval(core: dict[str, Any]) -> float:
+    """Seconds; without end for zero and less (infiniteTicker)."""
+    try:
+        pause = flags.duration(str(core.get("sleepInterval") or "60s"))
+    except flags.Invalid as error:
+        raise Failed(f"failed to parse config file: error unmarshaling JSON: while decoding JSON: {error}") from error
+    return max(pause, 1.0) if pause > 0 else math.inf
 
 
 def _until_next(proc: Any, pause: float) -> Process:
@@ -96,56 +114,61 @@ def _until_next(proc: Any, pause: float) -> Process:
 
 
 def _owners(proc: Any, core: dict[str, Any], node: str) -> Process:
-    if core.get("noOwnerRefs") or proc.option("no-owner-refs") == "true":
+    """setOwnerReference: in the order of ownerRefSourceOrder, whatever the order of the setting."""
+    if setting(proc, core, "no-owner-refs"):
         return []
+    sources = setting(proc, core, "owner-refs")
+    if refusal := proc.settings.refusal("owner-refs", sources):
+        raise Failed(f"failed to parse config file: error unmarshaling JSON: while decoding JSON: {refusal}")
     found = []
-    owner_refs = core.get("ownerRefs")
-    for source in ["pod", "ds"] if owner_refs is None else owner_refs:
-        if source == "node":
-            try:
-                item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
-            except ApiError as error:
-                raise Failed(f'cannot resolve Node owner reference "{node}": {error}') from error
-            found.append({"apiVersion": "v1", "kind": "Node", "name": node, "uid": item["metadata"]["uid"]})
-        elif source == "pod":
-            if proc.env.get("POD_NAME") and proc.env.get("POD_UID"):
-                found.append(
-                    {"apiVersion": "v1", "kind": "Pod", "name": proc.env["POD_NAME"], "uid": proc.env["POD_UID"]}
-                )
-        elif source == "ds":
-            owner = yield from _daemon_set(proc)
-            found += [owner] if owner else []
-        else:
-            raise Failed(f'invalid owner reference source "{source}"')
+    if "node" in sources:
+        if not node:
+            raise Failed("cannot resolve Node owner reference: NODE_NAME not specified")
+        try:
+            item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
+        except ApiError as error:
+            raise Failed(f'cannot resolve Node owner reference "{node}": {error}') from error
+        found.append({"apiVersion": "v1", "kind": "Node", "name": node, "uid": item["metadata"]["uid"]})
+    pod = {key: proc.settings.variable(f"POD_{key.upper()}") for key in ("name", "uid")}
+    if "pod" in sources and all(pod.values()):
+        found.append({"apiVersion": "v1", "kind": "Pod", **pod})
+    if "ds" in sources:
+        owner = yield from _daemon_set(proc)
+        found += [owner] if owner else []
     return found
 
 
 def _daemon_set(proc: Any) -> Process:
-    name = proc.env.get("POD_NAME")
+    name = proc.settings.variable("POD_NAME")
     if not name:
         return None
     try:
         item = yield from proc.request("GET", f"/api/v1/namespaces/{_namespace(proc)}/pods/{name}")
     except ApiError as error:
-        proc.say(f'E nfd-worker.go] "failed to get pod to resolve DaemonSet owner reference" err="{error}"')
-        return None
+        raise Failed(f'cannot get worker Pod "{name}" to resolve DaemonSet owner reference: {error}') from error
     owner = next((o for o in item["metadata"].get("ownerReferences") or [] if o["kind"] == "DaemonSet"), None)
     return {k: owner[k] for k in ("apiVersion", "kind", "name", "uid")} if owner else None
 
 
 def _namespace(proc: Any) -> str:
-    return str(proc.env.get("KUBERNETES_NAMESPACE") or proc.pod.namespace)
+    """GetKubernetesNamespace in pkg/utils/kubernetes.go: of the ServiceAccount, if its token is mounted."""
+    path = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+    return str(
+        proc.view.read(path).strip() if proc.view.is_file(path) else proc.settings.variable("KUBERNETES_NAMESPACE")
+    )
 
 
 def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str, Any]]) -> Process:
     content = (spec, owners)
     if kept.holds(content):
         return
-    node = proc.env["NODE_NAME"]
+    node = proc.settings.variable("NODE_NAME")
+    if not node:
+        raise Failed("failed to get NodeFeature object: resource name may not be empty")
     base = f"{GROUP}/namespaces/{_namespace(proc)}/nodefeatures"
     annotations = {"nfd.node.kubernetes.io/worker.version": proc.container.image.tag}
-    if proc.env.get("POD_UID"):
-        annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.env["POD_UID"]
+    if proc.settings.variable("POD_UID"):
+        annotations["nfd.node.kubernetes.io/worker.pod-uid"] = proc.settings.variable("POD_UID")
     body: dict[str, Any] = {
         "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
         "kind": "NodeFeature",
@@ -175,7 +198,13 @@ def _publish(proc: Any, kept: Kept, spec: dict[str, Any], owners: list[dict[str,
     kept.observed(content)
 
 
-def topology_updater(_proc: Any) -> Process:
+def topology_updater(proc: Any) -> Process:
+    """It looks at its settings, and does nothing else here."""
+    if not proc.settings["kubelet-config-uri"] and not proc.settings.variable("NODE_ADDRESS"):
+        proc.say(
+            "unable to determine the default kubelet config endpoint 'https://${NODE_ADDRESS}:10250/configz' due to empty NODE_ADDRESS environment"
+        )
+        return 1
     yield Park()
     return 0
 
@@ -208,12 +237,12 @@ def gc(proc: Any) -> Process:
             proc.out(f'E reflector.go] "Failed to watch" err="failed to list *v1.Node: {error}"\n')
 
     serve(proc)
-    informer = Informer(
-        proc.kubelet.api, "/api/v1/nodes", on_node, proc.identity, accept=proc.kubelet.agent.METADATA, on_error=on_error
-    )
-    informer.start()
-    proc.container.beside.append(informer.stop)
-    interval = seconds(proc.option("gc-interval") or "1h") or 3600.0
+    try:
+        proc.watch("/api/v1/nodes", on_node, accept=proc.kubelet.agent.METADATA, on_error=on_error)
+    except Unreachable as error:
+        proc.say(f'E main.go] "failed to initialize nfd garbage collector instance" err="{error}"')
+        return 1
+    interval = proc.settings["gc-interval"]
     waited = interval
     while True:
         while gone:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Sequence
 from typing import Any
 
 PREFIX = "feature.node.kubernetes.io/"
@@ -14,7 +15,7 @@ PCI_CLASSES = ("03", "0b40", "12")
 PCI_FIELDS = ("class", "vendor")
 
 
-def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
+def discover(view: Any, spec: Any, sources: Sequence[str]) -> dict[str, Any]:
     """NodeFeature's spec.features: what the worker reads through its mounts (/host-sys, /host-etc). The kernel's name is from a system call."""
     flags: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
@@ -63,6 +64,17 @@ def discover(view: Any, spec: Any, sources: list[str]) -> dict[str, Any]:
     return {"flags": flags, "attributes": attributes, "instances": instances}
 
 
+def without(features: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Features but for those that core.noPublishFeatures names, exactly or by a prefix with an asterisk."""
+
+    def published(name: str) -> bool:
+        return not any(name.startswith(key[:-1]) if key.endswith("*") else name == key for key in keys)
+
+    return {
+        kind: {name: group for name, group in groups.items() if published(name)} for kind, groups in features.items()
+    }
+
+
 def pci_devices(view: Any) -> list[dict[str, Any]]:
     base = "/host-sys/bus/pci/devices"
     found = []
@@ -90,7 +102,7 @@ def local_labels(view: Any) -> dict[str, str]:
     return found
 
 
-def labels(features: dict[str, Any], config: dict[str, Any], label_sources: list[str]) -> dict[str, str]:
+def labels(features: dict[str, Any], config: dict[str, Any], label_sources: Sequence[str]) -> dict[str, str]:
     """Labels of the label sources, without the default prefix, as spec.labels holds them."""
     found: dict[str, str] = {}
 

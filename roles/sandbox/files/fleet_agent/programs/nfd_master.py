@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from typing import Any
 
-import yaml
-
 from fleet_agent.clock import timestamp
-from fleet_agent.cluster.api import JSON_PATCH, ApiError, Informer, Unreachable
+from fleet_agent.cluster.api import JSON_PATCH, ApiError, Unreachable
 from fleet_agent.loop import Park, Process, Sleep
 from fleet_agent.programs import nfd, nfd_features
 
@@ -46,6 +45,10 @@ class Master:
         return [kind for kind in KINDS if kind[0] != "Namespace" or self.selector]
 
     @property
+    def publishes(self) -> bool:
+        return not nfd.setting(self.proc, self.config, "no-publish")
+
+    @property
     def restrictions(self) -> dict[str, Any]:
         return self.config.get("restrictions") or {}
 
@@ -56,11 +59,7 @@ class Master:
     def start(self) -> None:
         self.proc.container.healthy = False
         for kind, path in self.kinds():
-            informer = Informer(
-                self.proc.kubelet.api, path, self._handler(kind), self.proc.identity, on_error=self._complain(kind)
-            )
-            informer.start()
-            self.proc.container.beside.append(informer.stop)
+            self.proc.watch(path, self._handler(kind), on_error=self._complain(kind))
 
     def _complain(self, kind: str) -> Any:
         def on_error(error: Exception | None) -> None:
@@ -133,9 +132,14 @@ class Master:
                 taints += output["taints"]
                 group = features["attributes"].setdefault("rule.matched", {"elements": {}})
                 group["elements"].update({**output["labels"], **output["vars"]})
-        pattern = [str(p) for p in self.config.get("denyLabelNs") or []]
-        kept = {k: v for k, v in nfd_features.qualified(labels).items() if not nfd_features.denied(k, pattern)}
-        own = self.config.get("enableTaints") or self.proc.option("enable-taints") == "true"
+        pattern = list(nfd.setting(self.proc, self.config, "deny-label-ns"))
+        allowed = re.compile(nfd.setting(self.proc, self.config, "label-whitelist"))
+        kept = {
+            k: v
+            for k, v in nfd_features.qualified(labels).items()
+            if not nfd_features.denied(k, pattern) and allowed.search(k.rpartition("/")[2])
+        }
+        own = nfd.setting(self.proc, self.config, "enable-taints")
         if self.restrictions.get("disableExtendedResources"):
             resources = {}
         return {
@@ -216,30 +220,30 @@ def _map_patch(path: str, old: dict[str, str], desired: dict[str, str], owned: l
 
 
 def master(proc: Any) -> Process:
-    state = Master(proc)
-    proc.say(f'I nfd-master.go] "Node Feature Discovery Master" version="{proc.container.image.tag}"')
-    path = proc.option("config") or "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
-    if proc.view.is_file(path):
-        state.config = yaml.safe_load(proc.view.read(path)) or {}
-    if proc.option("prune") == "true":
-        return (yield from _prune(proc, state))
-    state.start()
-    nfd.serve(proc)
-    while len(state.synced) < len(state.kinds()):
-        yield Sleep(0.5)
-    node = proc.env.get("NODE_NAME", "")
+    state, settings = Master(proc), proc.settings
+    node = settings.variable("NODE_NAME")
+    proc.say(f'I nfd-master.go] "Node Feature Discovery Master" version="{proc.container.image.tag}" nodeName="{node}"')
     try:
-        if node:
+        state.config = nfd.read_config(proc, "nfd-master.go")
+        if settings["prune"]:
+            return (yield from _prune(proc, state)) if state.publishes else 0
+        state.start()
+        nfd.serve(proc)
+        while len(state.synced) < len(state.kinds()):
+            yield Sleep(0.5)
+        if state.publishes:
+            if not node:
+                raise nfd.Failed("failed to update master node: resource name may not be empty")
             yield from proc.request("GET", f"/api/v1/nodes/{node}")
         proc.container.healthy = True
-        if proc.option("enable-leader-election") == "true" or (
-            state.config.get("leaderElection") and proc.option("enable-leader-election")
-        ):
+        if settings["enable-leader-election"]:
             yield from _lead(proc)
         return (yield from _work(proc, state))
+    except nfd.Failed as error:
+        proc.say(f'E main.go] "error while running" err="{error}"')
     except (ApiError, Unreachable) as error:
         proc.say(f'E main.go] "error while running" err="failed to update master node: {error}"')
-        return 1
+    return 1
 
 
 def _lead(proc: Any) -> Process:
@@ -326,6 +330,8 @@ def _all(proc: Any, state: Master) -> Process:
 
 
 def _one(proc: Any, state: Master, node: str) -> Process:
+    if not state.publishes:
+        return
     try:
         yield from state.update(node, state.desired(node))
     except ApiError as error:

@@ -1,25 +1,37 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The container toolkit's installer (nvidia-container-toolkit 1.18-1.20, cmd/nvidia-ctk-installer): binaries on the host, a runtime handler."""
+"""The container toolkit's installer (nvidia-container-toolkit v1.20.0, cmd/nvidia-ctk-installer): binaries on the host, their settings, a runtime handler."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 from typing import Any
 
 from fleet_agent.loop import Park, Process, Sleep, Terminated
-from fleet_agent.machine import hostfs
+from fleet_agent.machine import cdi, hostfs
 
+#: Main file, drop-in and socket of each runtime, and how it is restarted (DefaultConfig and its neighbors in container/runtime).
 DEFAULTS = {
-    "containerd": ("/etc/containerd/config.toml", "/run/containerd/containerd.sock"),
-    "crio": ("/etc/crio/config.toml", "/var/run/crio/crio.sock"),
-    "docker": ("/etc/docker/daemon.json", "/var/run/docker.sock"),
+    "containerd": (
+        "/etc/containerd/config.toml",
+        "/etc/containerd/conf.d/99-nvidia.toml",
+        "/run/containerd/containerd.sock",
+        "signal",
+    ),
+    "crio": ("/etc/crio/crio.conf", "/etc/crio/crio.conf.d/99-nvidia.toml", "/var/run/crio/crio.sock", "systemd"),
+    "docker": ("/etc/docker/daemon.json", "", "/var/run/docker.sock", "signal"),
 }
+#: The value of a flag that each runtime has its own default for.
+_SPECIFIC = "RUNTIME_SPECIFIC_DEFAULT"
+#: Of those that it installs, the ones that others run. The runtime for one mode has this in its name (container/operator/operator.go).
+RUNTIME = "nvidia-container-runtime"
+PROGRAMS = (RUNTIME, f"{RUNTIME}.cdi", f"{RUNTIME}.legacy", f"{RUNTIME}-hook", "nvidia-ctk", "nvidia-cdi-hook")
 
 
-#: Of those that it installs, the ones that others run.
-PROGRAMS = ("nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-ctk", "nvidia-cdi-hook")
+class Failed(Exception):
+    """The installer ends with this error."""
 
 
 def _say(proc: Any, level: str, text: str) -> None:
@@ -27,30 +39,23 @@ def _say(proc: Any, level: str, text: str) -> None:
 
 
 def toolkit(proc: Any) -> Process:
-    runtime = proc.option("runtime", "RUNTIME", "docker")
-    root = (
-        next((w for w in proc.argv[1:] if w.startswith("/")), "")
-        or proc.option("toolkit-install-dir", "TOOLKIT_INSTALL_DIR")
-        or proc.env.get("ROOT", "/usr/local/nvidia")
-    )
-    if runtime not in DEFAULTS:
-        _say(proc, "error", f"unsupported runtime '{runtime}'")
-        return 1
-    _say(proc, "info", f"Starting nvidia-toolkit; installing toolkit to '{root}/toolkit'")
-    yield Sleep(proc.clock.delay("toolkit_install"))
+    settings = proc.settings
+    _say(proc, "info", "Starting nvidia-ctk-installer")
     try:
-        binary = f"{root}/toolkit/{PROGRAMS[0]}"
-        proc.view.make_folder(f"{root}/toolkit", True)
-        for program in PROGRAMS:
-            proc.view.write(f"{root}/toolkit/{program}", "")
-    except OSError as error:
-        _say(proc, "error", f"unable to install toolkit: {error.filename}: {error.strerror}")
-        return 1
-    configures = proc.env.get("NO_RUNTIME_CONFIG", "").lower() != "true"
-    fault = _management_spec(proc) or (_configure(proc, runtime, binary) if configures else "")
-    if fault:
-        _say(proc, "error", fault)
-        return 1
+        _validate(settings)
+        _initialize(proc)
+        root = f"{settings['toolkit-install-dir']}/toolkit"
+        _say(proc, "info", f"Installing NVIDIA container toolkit to '{root}'")
+        yield Sleep(proc.clock.delay("toolkit_install"))
+        _install(proc, root)
+        configures = not settings["no-runtime-config"]
+        if configures:
+            _configure(proc, root)
+    except Failed as error:
+        proc.say(settings.table.error.format(message=error))
+        return settings.table.code
+    if settings["no-daemon"]:
+        return 0
     _say(proc, "info", "Waiting for signal")
     while True:
         try:
@@ -58,68 +63,140 @@ def toolkit(proc: Any) -> Process:
         except Terminated:
             _say(proc, "info", "Cleaning up Runtime")
             if configures:
-                _clean(proc, runtime)
+                _clean(proc)
             return 0
 
 
-def _management_spec(proc: Any) -> str:
-    """CDI specification for management containers: needs the driver's files."""
-    if proc.env.get("CDI_ENABLED", "").lower() != "true":
-        return ""
-    root = proc.env.get("DRIVER_ROOT_CTR_PATH") or proc.env.get("NVIDIA_DRIVER_ROOT") or "/driver-root"
-    if not proc.view.is_file(f"{root.rstrip('/')}/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
-        return f"failed to generate CDI spec for management containers: failed to locate libcuda.so: pattern libcuda.so.*.* not found in {root}"
-    return ""
+def _validate(settings: Any) -> None:
+    """Before and validateFlags of main.go, in their order."""
+    checks = ["toolkit-package-type"] if not settings["toolkit-source-root"] else []
+    _refuse(settings, *checks)
+    if not settings["toolkit-install-dir"]:
+        raise Failed("the install root must be specified")
+    if posixpath.basename(settings["pid-file"]) != "toolkit.pid":
+        raise Failed(f"invalid toolkit.pid path {settings['pid-file']}")
+    if settings["enable-nri-plugin"]:
+        # No simulated runtime serves NRI.
+        raise Failed("the sandbox does not simulate the NRI plugin")
+    vendor, slash, kind = settings["cdi-kind"].partition("/")
+    if not slash or not vendor or not kind:
+        raise Failed(f"invalid CDI {'class name: empty class' if vendor and slash else 'vendor name: empty vendor'}")
+    _refuse(settings, "create-device-nodes", "runtime", *(["config-mode"] if settings["runtime"] == "crio" else []))
 
 
-def _prefix(runtime: str) -> str:
-    return {"crio": "CRIO"}.get(runtime, runtime.upper())
+def _refuse(settings: Any, *names: str) -> None:
+    for name in names:
+        if refusal := settings.refusal(name, settings[name]):
+            raise Failed(refusal)
 
 
-def _files(proc: Any, runtime: str) -> tuple[str, str]:
-    """The runtime's file and its drop-in, "" for none, as the container has them."""
-    config = proc.env.get("RUNTIME_CONFIG") or proc.env.get(f"{_prefix(runtime)}_CONFIG") or DEFAULTS[runtime][0]
-    drop_in = proc.env.get("RUNTIME_DROP_IN_CONFIG", "")
-    return (config, drop_in) if runtime == "containerd" else (drop_in or config, "")
-
-
-def _configure(proc: Any, runtime: str, binary: str) -> str:
-    """Writes the runtime's configuration and reloads it. Returns the error, empty if it succeeds."""
-    prefix, (config, drop_in) = _prefix(runtime), _files(proc, runtime)
-    socket = proc.env.get("RUNTIME_SOCKET") or proc.env.get(f"{prefix}_SOCKET") or DEFAULTS[runtime][1]
-    name = proc.env.get("NVIDIA_RUNTIME_NAME") or proc.env.get("CONTAINERD_RUNTIME_CLASS") or "nvidia"
-    handlers = (name, f"{name}-cdi", f"{name}-legacy")
+def _initialize(proc: Any) -> None:
+    path = proc.settings["pid-file"]
     try:
-        _append(proc, drop_in or config, [hostfs.runtime_line(handler, binary) for handler in handlers])
-        if drop_in:
+        proc.view.make_folder(posixpath.dirname(path), True)
+        proc.view.write(path, "1\n")
+    except OSError as error:
+        raise Failed(
+            f"unable to initialize: unable to create pidfile: open {path}: {str(error.strerror).lower()}"
+        ) from error
+    proc.container.at_exit.append(lambda: proc.view.remove(path))
+
+
+def _install(proc: Any, root: str) -> None:
+    try:
+        proc.view.remove(root)
+        proc.view.make_folder(root, True)
+        for program in PROGRAMS:
+            proc.view.write(f"{root}/{program}", "")
+        file = cdi.config_file(root)
+        proc.view.make_folder(posixpath.dirname(file), True)
+        proc.view.write(file, _config(proc))
+        _management_spec(proc, root)
+    except OSError as error:
+        raise Failed(f"unable to install toolkit: {error.filename}: {error.strerror}") from error
+
+
+def _config(proc: Any) -> str:
+    """installToolkitConfig: what is set, over the defaults of the runtime."""
+    settings = proc.settings
+    lines = ["[nvidia-container-cli]", f"root = {json.dumps(settings['driver-root'])}", "[nvidia-container-runtime]"]
+    mode = settings["nvidia-container-runtime.mode"]
+    if not mode and proc.container.image.tag.startswith("v1.17."):
+        mode = "legacy"  # Where nothing is set, it detects this one (internal/info/auto.go of v1.17).
+    lines += [f"mode = {json.dumps(mode)}"] if mode else []
+    lines.append("[nvidia-container-runtime.modes.cdi]")
+    kind = settings["nvidia-container-runtime.modes.cdi.default-kind"]
+    lines += [f"default-kind = {json.dumps(kind)}"] if kind else []
+    prefixes = settings["nvidia-container-runtime.modes.cdi.annotation-prefixes"]
+    lines += [f"annotation-prefixes = {json.dumps(prefixes)}"] if prefixes else []
+    return "\n".join(lines) + "\n"
+
+
+def _management_spec(proc: Any, root: str) -> None:
+    """generateCDISpec: one device with all GPUs, for management containers. Needs the driver's files. Raises OSError."""
+    settings = proc.settings
+    if not settings["cdi-enabled"]:
+        return
+    folder = settings["cdi-output-dir"]
+    if not folder:
+        _say(proc, "warning", "Skipping CDI spec generation (no output directory specified)")
+        return
+    driver = settings["driver-root-ctr-path"]
+    if not proc.view.is_file(f"{driver.rstrip('/')}{cdi.LIBRARY}"):
+        raise Failed(
+            "unable to install toolkit: error generating CDI specification: failed to genereate CDI spec for management containers: "
+            f"failed to create driver library discoverer: failed to locate libcuda.so: pattern libcuda.so.*.* not found in {driver}"
+        )
+    gpu, kind = proc.host.spec.gpu, settings["cdi-kind"]
+    proc.view.make_folder(folder, True)
+    text = cdi.specification(kind, {"all": list(range(gpu.count if gpu else 0))}, f"{root}/nvidia-cdi-hook")
+    proc.view.write(f"{folder}/{kind.replace('/', '-')}.yaml", text)
+
+
+def _files(proc: Any) -> tuple[str, str]:
+    """The runtime's file and its drop-in, "" for none, as the container has them."""
+    settings = proc.settings
+    default, drop_in_default, _socket, _mode = DEFAULTS[settings["runtime"]]
+    config = default if settings["config"] == _SPECIFIC else settings["config"]
+    drop_in = settings["drop-in-config"]
+    if drop_in == _SPECIFIC:
+        drop_in = "" if proc.container.image.tag.startswith("v1.17.") else drop_in_default
+    return (config, "" if settings["runtime"] == "docker" else drop_in)
+
+
+def _configure(proc: Any, root: str) -> None:
+    """Writes the runtime's configuration and restarts it."""
+    settings, runtime, (config, drop_in) = proc.settings, proc.settings["runtime"], _files(proc)
+    name, start = settings["runtime-name"], f"unable to setup runtime: unable to configure {runtime}: "
+    handlers = {name: f"{root}/{RUNTIME}"} | {
+        f"{name}-{mode}": f"{root}/{RUNTIME}.{mode}" for mode in ("cdi", "legacy")
+    }
+    enables = settings["enable-cdi-in-runtime"] if settings.given("enable-cdi-in-runtime") else settings["cdi-enabled"]
+    lines = [hostfs.runtime_line(handler, binary) for handler, binary in handlers.items()]
+    try:
+        _append(proc, drop_in or config, lines + ([hostfs.CDI_LINE] if enables else []))
+        if drop_in and runtime == "containerd":
             # importPattern in pkg/config/engine/containerd/config_drop_in.go: the folder as the host has it.
-            on_host = proc.env.get("RUNTIME_DROP_IN_CONFIG_HOST_PATH") or drop_in
+            on_host = settings["drop-in-config-host-path"] or drop_in
             _append(proc, config, [hostfs.import_line(posixpath.dirname(on_host))])
     except OSError as error:
-        return f"unable to configure {runtime}: unable to flush config: {error.filename}: {error.strerror}"
-    mode = (
-        proc.env.get("RUNTIME_RESTART_MODE")
-        or proc.env.get(f"{prefix}_RESTART_MODE")
-        or ("systemd" if runtime == "crio" else "signal")
-    )
-    fault = _restart(proc, runtime, mode, socket)
+        raise Failed(f"{start}unable to flush config: {error.filename}: {error.strerror}") from error
+    fault = _restart(proc)
     if fault:
-        return f"unable to restart {runtime}: {fault}"
+        raise Failed(f"unable to setup runtime: unable to restart {runtime}: {fault}")
     host = proc.host
     if runtime == "containerd":
         host.reload_containerd()
-    elif proc.view.locate(config).host:  # A configuration inside the container has no effect.
-        host.handlers |= dict.fromkeys(handlers, binary)
-    if host.handlers.get(name) == binary:
-        default = proc.env.get("NVIDIA_RUNTIME_SET_AS_DEFAULT") or proc.env.get(f"{prefix}_SET_AS_DEFAULT") or "false"
+    elif proc.view.locate(drop_in or config).host:  # A configuration inside the container has no effect.
+        host.handlers |= handlers
+    if host.handlers.get(name) == handlers[name]:
         # It only unsets the default if that has its own name (AddRuntimeWithOptions).
-        if default.lower() == "true":
+        if settings["set-as-default"]:
             host.default_handler = name
         elif host.default_handler == name:
             host.default_handler = ""
         host.changed()
     _say(proc, "info", f"Completed setup for runtime '{runtime}' as {name}")
-    return ""
 
 
 def _append(proc: Any, path: str, lines: list[str]) -> None:
@@ -130,29 +207,39 @@ def _append(proc: Any, path: str, lines: list[str]) -> None:
     proc.view.write(path, text + "".join(f"{line}\n" for line in lines if line not in known))
 
 
-def _restart(proc: Any, runtime: str, mode: str, socket: str) -> str:
+def _restart(proc: Any) -> str:
+    settings, runtime = proc.settings, proc.settings["runtime"]
+    _config, _drop_in, socket, mode = DEFAULTS[runtime]
+    if settings["restart-mode"] != _SPECIFIC:
+        mode = settings["restart-mode"]
+    if settings["socket"] != _SPECIFIC:
+        socket = settings["socket"]
     actual = proc.host.spec.container_runtime.split(":", maxsplit=1)[0].replace("cri-o", "crio")
     if mode == "none":
         return ""
     if mode == "systemd":
-        if not proc.view.is_folder(proc.env.get("HOST_ROOT_MOUNT", "/host") + "/etc"):
-            return f"error running [chroot /host systemctl restart {runtime}]: exit status 125"
+        if not proc.view.is_folder(settings["host-root"] + "/etc"):
+            return f"error running [chroot {settings['host-root']} systemctl restart {runtime}]: exit status 125"
         return "" if actual == runtime else f"Failed to restart {runtime}.service: Unit {runtime}.service not found."
+    if mode != "signal":
+        return str(settings.refusal("restart-mode", mode))
     if not proc.view.is_file(socket) or actual != runtime:
         return f"unable to dial: dial unix {socket}: connect: no such file or directory"
     return ""
 
 
-def _clean(proc: Any, runtime: str) -> None:
+def _clean(proc: Any) -> None:
     """Its lines go from the files, and its handlers from the runtime."""
-    for path in filter(None, _files(proc, runtime)):
+    name, runtime = proc.settings["runtime-name"], proc.settings["runtime"]
+    for path in filter(None, _files(proc)):
         if proc.view.is_file(path):
-            kept = [line for line in proc.view.read(path).splitlines() if not line.startswith('runtime "nvidia')]
+            lines = proc.view.read(path).splitlines()
+            kept = [line for line in lines if not line.startswith(f'runtime "{name}') and line != hostfs.CDI_LINE]
             proc.view.write(path, "".join(f"{line}\n" for line in kept))
     host = proc.host
     if runtime == "containerd":
         host.reload_containerd()
-    host.handlers = {name: path for name, path in host.handlers.items() if not name.startswith("nvidia")}
+    host.handlers = {handler: path for handler, path in host.handlers.items() if not handler.startswith(name)}
     if host.default_handler not in host.handlers:
         host.default_handler = ""
     host.changed()

@@ -31,29 +31,44 @@ class Failed(Exception):
     """The validator's own error message."""
 
 
+def _fault(settings: Any) -> str:
+    """validateFlags."""
+    component, node, namespace = settings["component"], settings["node-name"], settings["namespace"]
+    if not component:
+        return "invalid -c <component-name> flag: must not be empty string"
+    if refusal := settings.refusal("component", component):
+        return str(refusal)
+    missing = "must not be empty string for"
+    if component == "plugin" and not node:
+        return f"invalid -n <node-name> flag: {missing} plugin validation"
+    if component in ("plugin", "cuda") and not namespace:
+        return f"invalid -ns <namespace> flag: {missing} {component} validation"
+    if component == "metrics" and not settings["metrics-port"]:
+        return "invalid -p <port> flag: must not be empty or 0 for the metrics component"
+    if component == "metrics" and not node:
+        return f"invalid -n <node-name> flag: {missing} metrics exporter"
+    if component in ("vfio-pci", "vgpu-manager", "vgpu-devices") and not node:
+        return f"invalid -n <node-name> flag: {missing} {component} validation"
+    return ""
+
+
 def validator(proc: Any) -> Process:
-    component = proc.option("component", "COMPONENT")
-    output = proc.option("output-dir", "OUTPUT_DIR", "/run/nvidia/validations")
+    settings = proc.settings
+    component, output = settings["component"], settings["output-dir"]
+    if fault := _fault(settings):
+        proc.say(settings.table.error.format(message=fault))
+        return 1
     checks = {"driver": _driver, "toolkit": _toolkit, "cuda": _cuda, "plugin": _plugin}
     if component == "metrics":
+        proc.container.serve(settings["metrics-port"], "/metrics")
         yield Park()
         return 0
-    if component in (
-        "mofed",
-        "nvidia-fs",
-        "gdrcopy",
-        "nvidia-peermem",
-        "vfio-pci",
-        "vgpu-manager",
-        "vgpu-devices",
-        "cc-manager",
-    ):
+    if component not in checks:
         proc.say(f'level=info msg="simulated nodes have nothing to validate for {component}"')
         return 0
-    if component not in checks:
-        proc.say(f'level=fatal msg="invalid -c <component-name> flag value: {component}"')
-        return 1
     try:
+        if settings["cleanup-all"]:
+            proc.view.remove(output)
         if not proc.view.is_folder(output):
             proc.view.make_folder(output, False)
         yield from checks[component](proc, output)
@@ -74,11 +89,11 @@ def validator(proc: Any) -> Process:
 
 
 def _waits(proc: Any) -> bool:
-    return bool(proc.option("with-wait", "WITH_WAIT", "false").lower() == "true")
+    return bool(proc.settings["with-wait"])
 
 
 def _interval(proc: Any) -> float:
-    return float(proc.option("sleep-interval-seconds", "SLEEP_INTERVAL_SECONDS", "5"))
+    return float(proc.settings["sleep-interval-seconds"])
 
 
 def _driver(proc: Any, output: str) -> Process:
@@ -96,11 +111,11 @@ def _driver(proc: Any, output: str) -> Process:
         proc.say('level=info msg="Validating containerized driver installation"')
         yield from _container_driver(proc)
         root, ctr, is_host = (
-            proc.option("driver-install-dir", "DRIVER_INSTALL_DIR", "/run/nvidia/driver"),
+            proc.settings["driver-install-dir"],
             "/driver-root",
             False,
         )
-    if proc.option("disable-dev-char-symlink-creation", "DISABLE_DEV_CHAR_SYMLINK_CREATION", "false").lower() != "true":
+    if not proc.settings["disable-dev-char-symlink-creation"]:
         proc.say('level=info msg="creating symlinks under /dev/char that correspond to NVIDIA character devices"')
         if not proc.view.is_folder("/host-dev-char"):
             raise Failed(
@@ -120,7 +135,7 @@ def _driver(proc: Any, output: str) -> Process:
 
 def _managed(proc: Any) -> Process:
     """A driver DaemonSet that a ClusterPolicy or NVIDIADriver owns: then the driver container's own ready file is checked too."""
-    namespace = proc.option("namespace", "OPERATOR_NAMESPACE")
+    namespace = proc.settings["namespace"]
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets" if namespace else "/apis/apps/v1/daemonsets"
     try:
         found = yield from proc.request(
@@ -152,7 +167,7 @@ def _container_driver(proc: Any) -> Process:
                 raise Failed("error checking driver container status: exit status 1")
             proc.say(f"command failed, retrying after {int(_interval(proc))} seconds")
             yield Poll(_interval(proc), proc.host)
-    root = proc.option("driver-install-dir-ctr-path", "DRIVER_INSTALL_DIR_CTR_PATH", "/run/nvidia/driver")
+    root = proc.settings["driver-install-dir-ctr-path"]
     while True:
         proc.say('level=info msg="Attempting to validate a driver container installation"')
         fault = _try_driver(proc, root)
@@ -197,14 +212,14 @@ def _toolkit(proc: Any, output: str) -> Process:
 
 def _cuda(proc: Any, output: str) -> Process:
     proc.view.remove(f"{output}/cuda-ready")
-    if proc.option("with-workload", "WITH_WORKLOAD", "true").lower() == "true":
+    if proc.settings["with-workload"]:
         yield from _workload(proc, "nvidia-cuda-validator", "")
     proc.view.write(f"{output}/cuda-ready", "")
 
 
 def _plugin(proc: Any, output: str) -> Process:
     proc.view.remove(f"{output}/plugin-ready")
-    node = proc.option("node-name", "NODE_NAME")
+    node = proc.settings["node-name"]
     for attempt in range(1, 31):
         item = yield from proc.request("GET", f"/api/v1/nodes/{node}")
         capacity = item["status"].get("capacity") or {}
@@ -214,7 +229,7 @@ def _plugin(proc: Any, output: str) -> Process:
         yield Sleep(5)
     else:
         raise Failed("GPU resources are not discovered by the node")
-    if proc.option("with-workload", "WITH_WORKLOAD", "true").lower() == "true":
+    if proc.settings["with-workload"]:
         allocatable = item["status"].get("allocatable") or {}
         name = next(
             (
@@ -232,11 +247,11 @@ def _plugin(proc: Any, output: str) -> Process:
 
 def _workload_pod(proc: Any, name: str, resource: str, validator_set: dict[str, Any]) -> dict[str, Any]:
     """The pod from the manifest in the validator's image."""
-    image = proc.env.get("VALIDATOR_IMAGE", "")
+    image = proc.settings.variable("VALIDATOR_IMAGE")
     container = {
         "image": image,
         "securityContext": {"privileged": not resource},
-        "imagePullPolicy": proc.env.get("VALIDATOR_IMAGE_PULL_POLICY") or "IfNotPresent",
+        "imagePullPolicy": proc.settings.variable("VALIDATOR_IMAGE_PULL_POLICY") or "IfNotPresent",
     }
     step = {
         **copy.deepcopy(container),
@@ -252,15 +267,15 @@ def _workload_pod(proc: Any, name: str, resource: str, validator_set: dict[str, 
     spec = {
         "restartPolicy": "OnFailure",
         "serviceAccountName": "nvidia-operator-validator",
-        "nodeName": proc.option("node-name", "NODE_NAME"),
+        "nodeName": proc.settings["node-name"],
         "tolerations": template.get("tolerations") or [],
         "initContainers": [step],
         "containers": [
             {**container, "name": name, "command": ["sh", "-c"], "args": ["echo workload validation is successful"]}
         ],
     }
-    if proc.env.get("VALIDATOR_RUNTIME_CLASS"):
-        spec["runtimeClassName"] = proc.env["VALIDATOR_RUNTIME_CLASS"]
+    if proc.settings.variable("VALIDATOR_RUNTIME_CLASS"):
+        spec["runtimeClassName"] = proc.settings.variable("VALIDATOR_RUNTIME_CLASS")
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -274,7 +289,7 @@ def _workload_pod(proc: Any, name: str, resource: str, validator_set: dict[str, 
 
 
 def _workload(proc: Any, name: str, resource: str) -> Process:
-    namespace = proc.option("namespace", "OPERATOR_NAMESPACE")
+    namespace = proc.settings["namespace"]
     base = f"/api/v1/namespaces/{namespace}/pods"
     try:
         owner = yield from proc.request(
@@ -282,7 +297,7 @@ def _workload(proc: Any, name: str, resource: str) -> Process:
         )
     except ApiError as error:
         raise Failed(f"unable to retrieve the operator validator daemonset: {error}") from error
-    query = {"labelSelector": f"app={name}", "fieldSelector": f"spec.nodeName={proc.option('node-name', 'NODE_NAME')}"}
+    query = {"labelSelector": f"app={name}", "fieldSelector": f"spec.nodeName={proc.settings['node-name']}"}
     for old in (yield from proc.request("GET", base, query=query)).get("items") or []:
         yield from proc.request("DELETE", f"{base}/{old['metadata']['name']}", {"gracePeriodSeconds": 0})
     created = yield from proc.request("POST", base, _workload_pod(proc, name, resource, owner))
