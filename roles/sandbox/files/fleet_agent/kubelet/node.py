@@ -251,8 +251,8 @@ class Kubelet:
         return f"10.{128 + self.number // 250 % 64}.{self.number % 250}.{self._addresses}"
 
     def event(self, pod: Pod, reason: str, message: str) -> None:
-        """Only warnings, each once for a pod, because normal events would be the majority of writes."""
-        key = (reason, message[:60])
+        """Only warnings, each once for a pod whatever its numbers, because normal events would be the majority of writes."""
+        key = (reason, re.sub(r"[0-9a-f]{16,}|\d+", "", message)[:300])
         if key not in pod.reported and not self.readiness.silent:
             pod.reported.add(key)
             self.agent.events.warn(self, pod, reason, message)
