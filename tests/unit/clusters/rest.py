@@ -68,6 +68,9 @@ class RestApi:
             labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
             page = self.cluster.list(resource, namespace, label_selector=labels, field_selector=fields)
             return {"items": page.items}
+        if method == "POST" and subresource == "eviction":
+            self.cluster.evict(name, namespace, uid=self.cluster.find(resource, name, namespace)["metadata"]["uid"])
+            return {}
         if method == "POST":
             return self.cluster.create(self._named(resource, namespace, body), resource).object
         if method == "DELETE":

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
     DEVICE_PLUGIN,
+    PLUGIN,
     changed,
     container,
     deploy,
@@ -18,6 +19,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import (
     log,
     mount,
 )
+from fleet_agent.kubelet import process
 
 GPU = "nvidia.com/gpu"
 
@@ -165,3 +167,93 @@ def test_the_hook_of_the_plugins_cdi_specification_is_on_the_host(world, hook, m
     pod = world.pod(node, {"containers": [{**job, "resources": {"limits": {GPU: "1"}}}]})
     world.until(lambda: pod.main[0].restarts if message else pod.main[0].ready)
     assert not message or message in pod.main[0].last_state["terminated"]["message"]
+
+
+class Nodes:
+    """In place of an informer: it has the labels of the node at once, and later ones by `labelled`."""
+
+    def __init__(self, _api, path, on_event, _identity, query=None, **_options):
+        assert (path, query) == ("/api/v1/nodes", {"fieldSelector": "metadata.name=n0"})
+        self.on_event = on_event
+        Nodes.last = self
+
+    def start(self):
+        self.labelled({})
+
+    def stop(self):
+        pass
+
+    def labelled(self, labels):
+        self.on_event("MODIFIED", {"metadata": {"name": "n0", "labels": labels}})
+
+
+MANAGED = {"NODE_NAME": "n0", "CONFIG_FILE_SRCDIR": "/available", "CONFIG_FILE_DST": "/config/config.yaml"}
+
+
+def managing(world, monkeypatch, files, **values):
+    monkeypatch.setattr(process, "Informer", Nodes)
+    world.store.data[("configmap", "ns", "plugin")] = files
+    mounts = [mount("available", "/available"), mount("config", "/config")]
+    made = container("m", PLUGIN, ["config-manager"], *mounts, privileged=False, **MANAGED | values)
+    volumes = [{"name": "available", "configMap": {"name": "plugin"}}, {"name": "config", "emptyDir": {}}]
+    return world.pod(world.node(), {"restartPolicy": "Never", "containers": [made], "volumes": volumes}).main[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "values", "chosen"),
+    [
+        ({"a": "version: v1"}, {"DEFAULT_CONFIG": "a"}, "config: a"),
+        ({"a": "", "default": ""}, {"FALLBACK_STRATEGIES": "named,single,empty"}, "config: default"),
+        ({"a": ""}, {"FALLBACK_STRATEGIES": "named,single"}, "config: a"),
+        ({"a": "", "b": ""}, {"FALLBACK_STRATEGIES": "single,empty"}, "empty config"),
+    ],
+)
+def test_the_config_manager_selects_a_configuration_for_an_unlabelled_node(world, monkeypatch, files, values, chosen):
+    manager = managing(world, monkeypatch, files, **values)
+    world.until(lambda: f"Successfully updated to {chosen}" in log(manager))
+    assert "running" in manager.state
+
+
+def test_the_config_manager_follows_the_label(world, monkeypatch):
+    manager = managing(world, monkeypatch, {"a": "", "b": ""}, DEFAULT_CONFIG="a", NODE_LABEL="example.com/c")
+    world.until(lambda: "Successfully updated to config: a" in log(manager))
+    Nodes.last.labelled({"example.com/c": "b"})
+    world.until(lambda: "Successfully updated to config: b" in log(manager))
+    Nodes.last.labelled({"example.com/c": "c"})
+    world.until(lambda: "terminated" in manager.state)
+    assert "specified config c does not exist" in log(manager)
+
+
+@pytest.mark.parametrize(
+    ("files", "values", "message"),
+    [
+        ({}, {}, "no configuration files available"),
+        ({"a": ""}, {}, "no config was set, no default was provided, and all fallbacks failed"),
+        ({"a": ""}, {"FALLBACK_STRATEGIES": "nmaed"}, "unknown fallback strategy: nmaed"),
+        ({"a": ""}, {"DEFAULT_CONFIG": "b"}, "specified config  does not exist"),
+        ({"a": ""}, {"CONFIG_FILE_DST": ""}, "invalid <config-file-dst>: must not be empty string"),
+        ({"a": ""}, {"CONFIG_FILE_SRCDIR": "/avail"}, "open /avail: no such file or directory"),
+    ],
+)
+def test_what_the_config_manager_does_not_accept(world, monkeypatch, files, values, message):
+    manager = managing(world, monkeypatch, files, **values)
+    world.until(lambda: "terminated" in manager.state)
+    assert message in log(manager)
+    assert manager.state["terminated"]["exitCode"] == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "using MPS requires --mps-root to be specified"),
+        (
+            {"MPS_ROOT": "/run/nvidia/mps", "MIG_STRATEGY": "mixed"},
+            "using --mig-strategy=mixed is not supported with MPS",
+        ),
+    ],
+)
+def test_mps_needs_its_root(world, values, message):
+    config = {"sharing": {"mps": {"resources": [{"name": GPU, "replicas": 2}]}}}
+    plugin = started(world, world.node(), config, **values)
+    world.until(lambda: plugin.restarts >= 1)
+    assert message in log(plugin)

@@ -76,3 +76,54 @@ def test_a_file_in_another_place_configures_nothing(world, paths, settings, mess
     pod = user(world, node)
     world.until(lambda: any(message in text for _reason, text in world.warnings))
     assert not pod.sandbox_ready
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({}, 'root = "/run/nvidia/driver"'),
+        ({"NVIDIA_DRIVER_ROOT": "/"}, 'root = "/"'),
+        ({"NVIDIA_CONTAINER_RUNTIME_MODE": "cdi"}, 'mode = "cdi"'),
+        ({"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND": "a.b/c"}, 'default-kind = "a.b/c"'),
+        ({"NVIDIA_CONTAINER_RUNTIME_MODES_CDI_ANNOTATION_PREFIXES": "a/,b/"}, 'annotation-prefixes = ["a/", "b/"]'),
+    ],
+)
+def test_its_settings_are_those_of_the_runtime(world, settings, line):
+    node = world.node()
+    toolkit(world, node, **settings)
+    text = node.host.read("/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml")
+    assert line in text.splitlines()
+    assert ("mode" in text.split("modes")[0]) == ("NVIDIA_CONTAINER_RUNTIME_MODE" in settings)
+
+
+def test_unless_it_is_told_otherwise_it_becomes_the_default_runtime(world):
+    node = world.node()
+    toolkit(world, node)
+    assert node.host.default_handler == "nvidia"
+    other = world.node("n1")
+    toolkit(world, other, CONTAINERD_SET_AS_DEFAULT="false")
+    assert other.host.default_handler == ""
+
+
+def test_without_a_drop_in_of_the_host_its_configuration_stays_in_the_container(world):
+    """The default place is one in its own file system."""
+    node = world.node()
+    made = {name: value for name, value in SETTINGS.items() if name != "RUNTIME_DROP_IN_CONFIG"}
+    pod = world.pod(
+        node,
+        {
+            "containers": [
+                container(
+                    "c",
+                    "nvcr.io/nvidia/k8s/container-toolkit:v1.20.0",
+                    ["nvidia-ctk-installer"],
+                    mount("config", "/runtime/config"),
+                    mount("socket", "/runtime/socket"),
+                    **made,
+                )
+            ],
+            "volumes": [host("config", "/etc/containerd"), host("socket", "/run/containerd")],
+        },
+    )
+    world.until(lambda: "Waiting for signal" in log(pod.main[0]))
+    assert "nvidia" not in node.host.handlers

@@ -147,6 +147,12 @@ def _drained(proc: Any, node: str, drains: list[str]) -> Process:
     if EVICTIONS[1] not in drains:
         return False
     proc.say('level=info msg="Unable to cleanup driver modules, attempting again with node drain..."')
+    if any(_by_daemon_set(pod) for pod in (yield from _pods_of(proc, node, "drain node"))):
+        # DrainNode in internal/kubernetes/client.go does not set IgnoreAllDaemonSets, as DeleteOrEvictPods does.
+        proc.say(
+            'level=error msg="failed to drain node: cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"'
+        )
+        return False
     return (yield from _pods_evicted(proc, node, lambda _pod: True)) and unload(proc)
 
 
