@@ -242,14 +242,13 @@ def test_a_mutation_of_the_exporter_ends_it(world, change, message):
     ("change", "lacks"),
     [
         (None, ""),
-        (host_path("pod-resources", "/var/lib/kubelet/device-plugins"), ""),
         (lambda spec: spec["containers"][0]["volumeMounts"][1].update(mountPath="/var/lib/kubelet/pods"), 'pod="'),
         (variable("DCGM_EXPORTER_KUBERNETES", None), 'pod="'),
         (variable("NODE_NAME", None), 'hostname="n0"'),
         (arguments("-n"), "hostname="),
         (arguments("-d", "g:0"), 'gpu="7"'),
     ],
-    ids=["none", "kubelet.sock elsewhere", "pod-resources", "kubernetes", "node name", "no hostname", "devices"],
+    ids=["none", "pod-resources", "kubernetes", "node name", "no hostname", "devices"],
 )
 def test_what_the_exporter_serves(world, change, lacks):
     chain = Chain(world, EXPORTER, change)
@@ -268,3 +267,11 @@ def test_what_the_exporter_serves(world, change, lacks):
     assert [word for word in words if word not in page] == [
         word for word in words if lacks and (lacks in word or word in lacks)
     ]
+
+
+def test_the_exporter_asks_another_server_of_the_kubelet(world):
+    chain = Chain(world, EXPORTER, host_path("pod-resources", "/var/lib/kubelet/device-plugins"))
+    world.until(lambda: chain.offered() == 8, 30)
+    exporter = chain.start(EXPORTER)
+    world.until(lambda: exporter.ready)
+    assert exporter.page() == "internal server error\n"

@@ -17,6 +17,8 @@ from fleet_agent.machine.hostfs import gpu_uuid, pci_address
 
 #: Types of metrics (promMetricType in internal/pkg/counters/variables.go), and the one that makes a label of a field.
 TYPES = ("gauge", "counter", "histogram", "summary", "label")
+#: Of the kubelet, on the machine.
+POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 Counter = tuple[str, str, str]
@@ -157,6 +159,9 @@ def page(proc: Any, counters: list[Counter]) -> str:
     """What it serves under /metrics. A value is 0, as no simulated GPU has any."""
     settings, spec = proc.settings, proc.host.spec
     gpus = _chosen(settings["devices"], len(nvml.gpus(proc)))
+    socket = settings["pod-resources-kubelet-socket"]
+    if settings["kubernetes"] and proc.view.is_file(socket) and proc.view.locate(socket).path != POD_RESOURCES:
+        return "internal server error\n"  # Another server of the kubelet does not know the request (Metrics in internal/pkg/server/server.go).
     pods = _pods(proc) if settings["kubernetes"] else {}
     model = spec.gpu.product if settings["replace-blanks-in-model-name"] else spec.gpu.product.replace("-", " ")
     lines = []
