@@ -153,6 +153,7 @@ def toolkit() -> Obj:
             CONTAINERD_SOCKET="/runtime/sock-dir/containerd.sock",
             RUNTIME_SOCKET="/runtime/sock-dir/containerd.sock",
             CDI_ENABLED="true",
+            NVIDIA_RUNTIME_SET_AS_DEFAULT="false",
             NVIDIA_VISIBLE_DEVICES="void",
             TOOLKIT_PID_FILE="/run/nvidia/toolkit/toolkit.pid",
         ),

@@ -74,18 +74,20 @@ def validator(proc: Any) -> Process:
         yield from checks[component](proc, output)
         return 0
     except OSError as error:
-        proc.say(
-            f'level=fatal msg="error validating {component} installation: open {error.filename}: {str(error.strerror).lower()}"'
-        )
+        fault = f"error validating {_WHAT[component]}: open {error.filename}: {str(error.strerror).lower()}"
     except (Failed, ApiError, Unreachable) as error:
-        what = {
-            "driver": "driver installation",
-            "toolkit": "toolkit installation",
-            "cuda": "cuda workload",
-            "plugin": "plugin installation",
-        }[component]
-        proc.say(f'level=fatal msg="error validating {what}: {error}"')
+        fault = f"error validating {_WHAT[component]}: {error}"
+    proc.say(settings.table.error.format(message=fault))
     return 1
+
+
+#: validateComponent, in its errors.
+_WHAT = {
+    "driver": "driver installation",
+    "toolkit": "toolkit installation",
+    "cuda": "cuda workload",
+    "plugin": "plugin installation",
+}
 
 
 def _waits(proc: Any) -> bool:
