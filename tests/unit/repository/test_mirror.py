@@ -15,6 +15,7 @@ MIRROR_NOTHING = ("inputs", "machines", "repository", "roles")
 SOURCES = {
     **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "modules", "plugin_utils")},
     "fleet_agent": "roles/sandbox/files/fleet_agent",
+    "live_mutations": "tests/live/mutations",
     "node_rig": "tests/node/rig",
 }
 

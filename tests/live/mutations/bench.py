@@ -1,0 +1,368 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One sandbox for many mutants of manifests: the engine applies them, and the gates of all stages judge each one's node.
+
+    bench = Bench(make_sandbox, rendered.everything())
+    outcomes = bench.run(mutants)
+
+What the API server or the engine refuses, is never applied. All others run, many at once, each in a lane (lanes.py). A node without a mutation is judged
+with them, so that a mutant counts as caught only if the sound node has passed in the same time. The gates are those that site runs, in its order, then
+the pod of gpu_validation.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import concurrent.futures
+import contextlib
+import copy
+import dataclasses
+import time
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import chain
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set import trial
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.ensure import ensure
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.options import SetOptions
+from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.resolve import members_of
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, HwaccelError, NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import nfd, report
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.gate import Gate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
+from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
+from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
+from ansible_collections.hwaccel.gpu.tests.live.mutations import lanes, rendered
+from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Mutant, Obj, mutated
+from ansible_collections.hwaccel.gpu.tests.live.mutations.outcomes import CAUGHT, REFUSED, SURVIVES, Outcome, outcome
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+
+#: Factor for the delays of a real node.
+TIME_SCALE = 0.01
+#: Mutants that run at once.
+LANES = 60
+#: Seconds that a mutant has at least, and times what the sound node needed: 900 and more of a real node.
+LEAST, FACTOR = 6.0, 2.5
+#: Seconds after which even a sound node has failed, on whatever machine.
+_LIMIT = 240.0
+_GATES = ("features", "driver", "devices", "exporters")
+_SOUND = "sound"
+_DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
+_GPU = rendered.GPU | {"count": 2}
+_POOLS = [rendered.POOLS[0] | {"gpu": {"product": rendered.GPU["product"], "count": 2}}]
+_THREADS = 8
+#: Kinds of a lane that would act on later lanes.
+_REMOVED = ("DaemonSet", "Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "RuntimeClass")
+
+
+@dataclasses.dataclass
+class Lane:
+    """objects: what it has beside the shared ones. own: the components that it runs itself."""
+
+    name: str
+    mutant: Mutant | None
+    objects: list[Obj]
+    own: set[str]
+
+    @property
+    def node(self) -> str:
+        return f"{self.name}-0"
+
+    @property
+    def on_node(self) -> bool:
+        """Whether a node shows its mutation; otherwise a Deployment does."""
+        return not self.objects or any(item.get("kind") == "DaemonSet" for item in self.objects)
+
+
+class Bench:
+    """`pods`, `devices` and all else of a lane are deleted before the next lanes begin."""
+
+    def __init__(self, make: c.Callable[..., Sandbox], objects: dict[str, list[Obj]]) -> None:
+        self.objects = objects
+        self.sandbox = make({"time_scale": TIME_SCALE, "pools": [_idle()]})
+        self.client: t.Any = connect({"kubeconfig": self.sandbox.kubeconfig})
+        self.shared = {role: lanes.shared(found) for role, found in objects.items()}
+        self._components = sorted({name for found in objects.values() for name in lanes.own_components(found)})
+        self._numbers = iter(range(10**6))
+        self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "mutants")
+        for role in rendered.ROLES[:-1]:
+            self._apply(rendered.SETS[role], self.shared[role])
+
+    def run(self, found: c.Sequence[Mutant]) -> c.Iterator[Outcome]:
+        """The outcomes, as they come: first what is refused, then lanes, then those that need the cluster for themselves."""
+        ways = {mutant: lanes.isolation(mutant) for mutant in found}
+        tried = [mutant for mutant, way in ways.items() if way != lanes.POD]
+        refusals = dict(zip(tried, self._threads.map(self.refusal, tried), strict=True))
+        for mutant, text in refusals.items():
+            if text:
+                yield outcome(mutant, self._source(mutant), REFUSED, "engine", text)
+        left = [mutant for mutant in found if not refusals.get(mutant)]
+        for mutant in [one for one in left if ways[one] == lanes.APART]:
+            yield outcome(mutant, self._source(mutant), SURVIVES)
+        together = [one for one in left if ways[one] in (lanes.COPY, lanes.SPACE)]
+        for start in range(0, len(together), LANES):
+            yield from self.together(together[start : start + LANES])
+        pods = [one for one in left if ways[one] == lanes.POD]
+        if pods:
+            yield from self._pods(pods)
+        for mutant in [one for one in left if ways[one] == lanes.ALONE]:
+            yield self.alone(mutant)
+
+    def refusal(self, mutant: Mutant) -> str:
+        """Why the engine or the API server refuses the mutated object; "" if they accept it."""
+        item = mutated(self._source(mutant), mutant)
+        if lanes.isolation(mutant) != lanes.ALONE:
+            lanes.renamed(item, "trial")
+        try:
+            known, faults = manifests.load([item])
+            members, more = members_of(self.client, known, "trial", str(_DEFAULTS["record_namespace"]))
+            if faults or more:
+                return "\n".join(map(str, [*faults, *more]))
+            options = SetOptions(rendered.SETS[mutant.role])
+            done = trial.attempt(self.client, options, members[0], members[0].body, None, frozenset(), force=True)
+            return "\n".join([*map(str, done.faults), *(f"cannot {verb} {what}" for verb, what, *_more in done.rights)])
+        except HwaccelError as error:
+            return str(error)
+
+    def together(self, found: c.Sequence[Mutant], sound: c.Sequence[Lane] = ()) -> list[Outcome]:
+        """Mutants with lanes, all at once. sound: lanes without a mutation, which have to pass."""
+        made = [self._lane(mutant) for mutant in found]
+        told = self._judged([*made, *sound])
+        for lane in sound:
+            assert not told.get(lane.name), f"{lane.name} is sound: {told[lane.name]}"
+        return [self._outcome(lane, told) for lane in made]
+
+    def sound_lanes(self) -> list[Lane]:
+        """A lane of each kind without a mutation: that one is caught must not be because of its lane."""
+        made = []
+        for objects in self.objects.values():
+            reached = set[int]()
+            for index, item in enumerate(objects):
+                if item["kind"] == "DaemonSet":
+                    name = self._name()
+                    copied = lanes.placed(lanes.renamed(copy.deepcopy(item), name), name)
+                    made.append(Lane(name, None, [copied], {rendered.component(item)}))
+                kept = item["kind"] in ("DaemonSet", "Deployment") and item["metadata"]["name"] != "nfd-master"
+                if kept and index not in reached:
+                    reached |= set(lanes.connected(objects, index))
+                    name = self._name()
+                    copies = lanes.space(index, {}, objects, name)
+                    own = lanes.own_components(objects[place] for place in lanes.connected(objects, index))
+                    made.append(Lane(name, None, copies, own))
+        return made
+
+    def alone(self, mutant: Mutant) -> Outcome:
+        """The mutated object in place of the cluster's own, a new node, and the cluster's own again."""
+        objects = self.shared[mutant.role]
+        broken = [*objects[: mutant.index], mutated(objects[mutant.index], mutant), *objects[mutant.index + 1 :]]
+        lane = Lane(self._name(), mutant, [], set())
+        try:
+            refused = self._apply(rendered.SETS[mutant.role], broken)
+            told = {lane.name: ("engine", refused)} if refused else self._judged([lane], sound=False)
+        finally:
+            self._apply(rendered.SETS[mutant.role], objects)
+        return self._outcome(lane, told)
+
+    # -- lanes
+
+    def _name(self) -> str:
+        return f"m{next(self._numbers)}"
+
+    def _source(self, mutant: Mutant) -> Obj:
+        return self.objects[mutant.role][mutant.index]
+
+    def _lane(self, mutant: Mutant) -> Lane:
+        name, objects = self._name(), self.objects[mutant.role]
+        found = lanes.lane_objects(mutant, objects, name)
+        copied = lanes.isolation(mutant) == lanes.COPY
+        source = [objects[mutant.index]] if copied else lanes.sources(mutant, objects)
+        return Lane(name, mutant, found, lanes.own_components(source))
+
+    def _outcome(self, lane: Lane, told: dict[str, tuple[str, str]]) -> Outcome:
+        assert lane.mutant
+        gate, text = told.get(lane.name, ("", ""))
+        return outcome(lane.mutant, self._source(lane.mutant), CAUGHT if text else SURVIVES, gate, text)
+
+    def _judged(self, found: c.Sequence[Lane], *, sound: bool = True) -> dict[str, tuple[str, str]]:
+        """Gate and message by the name of each lane that has not passed."""
+        told = self._applied(found)
+        running = [lane for lane in found if lane.name not in told]
+        control = [Lane(self._name(), None, [], set())] if sound else []
+        try:
+            self._fleet([lane for lane in [*running, *control] if lane.on_node])
+            nodes = {lane.node: lane.name for lane in running if lane.on_node}
+            self._settle([*nodes], [one.node for one in control])
+            told |= {nodes[node]: said for node, said in self._verdicts(list(nodes)).items()}
+            told |= self._controllers([lane for lane in running if not lane.on_node or not sound])
+        finally:
+            self._removed(found)
+        return told
+
+    def _applied(self, found: c.Sequence[Lane]) -> dict[str, tuple[str, str]]:
+        """Lanes that the engine refuses as a whole: a fault names its lane."""
+        told: dict[str, tuple[str, str]] = {}
+        while objects := [item for lane in found if lane.name not in told for item in lane.objects]:
+            refused = self._apply("lanes", objects)
+            named = {
+                lane.name: text for lane in found for text in refused.splitlines() if f"-{lane.name}" in f"{text} "
+            }
+            named = {name: text for name, text in named.items() if name not in told}
+            if not refused:
+                break
+            assert named, refused
+            told |= {name: ("engine", text) for name, text in named.items()}
+        return told
+
+    def _apply(self, name: str, objects: list[Obj]) -> str:
+        """The engine's failure, "" if there is none."""
+        params = _DEFAULTS | {"name": name, "definition": objects, "wait": False, "adopt": True, "max_prune": "100%"}
+        params |= {"prune": name != "lanes"}
+        try:
+            done = ensure(self.client, params, Clock(), {}, check_mode=False, diff=False)
+        except HwaccelError as error:
+            return str(error)
+        return str(done.failure) if done.failure else ""
+
+    def _fleet(self, found: c.Sequence[Lane]) -> None:
+        pools = [
+            {
+                "name": one.name,
+                "count": 1,
+                "gpu": _GPU,
+                "labels": lanes.node_labels(one.name, self._components, one.own),
+            }
+            for one in found
+        ]
+        self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [_idle(), *pools]})
+
+    def _removed(self, found: c.Sequence[Lane]) -> None:
+        def remove(item: Obj) -> None:
+            resource = self.client.resource(item["apiVersion"], item["kind"])
+            with contextlib.suppress(NotFound):
+                self.client.delete(resource, item["metadata"]["name"], item["metadata"].get("namespace", ""))
+
+        objects = [item for lane in found for item in lane.objects if item.get("kind") in _REMOVED]
+        list(self._threads.map(remove, objects))
+
+    # -- gates
+
+    def _settings(self, gate: str, left_out: c.Iterable[str] = ()) -> Settings:
+        return Settings(
+            gate,
+            parse_pools(_POOLS),
+            namespace="",
+            pod_selector="app=nvidia-dcgm-exporter" if gate == "exporters" else "",
+            max_failed="100%",
+            quarantine=False,
+            exclude=frozenset(left_out),
+            wait_timeout=_LIMIT,
+            sample=10**6,
+            daemon_sets=tuple(self._daemon_sets),
+        )
+
+    @property
+    def _daemon_sets(self) -> list[Obj]:
+        return list(self.client.list(self.client.resource("apps/v1", "DaemonSet")).items)
+
+    def _settle(self, nodes: list[str], control: list[str]) -> None:
+        """Until all have passed, or those without a mutation have, and the others have had their time."""
+        began, needed = time.monotonic(), 0.0 if control else LEAST / FACTOR
+        for name in _GATES[2:]:
+            gate = begin(self._settings(name), self.client, {})
+            while True:
+                gate.judge()
+                passed = {node for node, verdict in gate.verdicts.items() if verdict.state == chain.PASSED}
+                took = time.monotonic() - began
+                if control and passed.issuperset(control):
+                    needed = needed or took
+                if passed.issuperset([*nodes, *control]) or (needed and took > max(LEAST, FACTOR * needed)):
+                    break
+                assert took < _LIMIT, f"the sound node does not pass: {gate.verdicts}"
+                gate.look(1.0, lambda gate=gate: _done(gate, [*nodes, *control]))  # type: ignore[misc]
+
+    def _verdicts(self, nodes: list[str]) -> dict[str, tuple[str, str]]:
+        told: dict[str, tuple[str, str]] = {}
+        for name in _GATES:
+            gate = begin(self._settings(name, told), self.client, {})
+            gate.judge()
+            gate.settle(chain.FAILED, "")
+            for row in report.faults(gate.snapshot()):
+                if row["node"] in nodes:
+                    told[row["node"]] = name, "\n".join((row["reason"], row["log_tail"], row["next_step"]))
+        sound = [node for node in nodes if node not in told]
+        return told | (self._validated(sound) if sound else {})
+
+    def _validated(self, nodes: list[str]) -> dict[str, tuple[str, str]]:
+        """Those on which a user's pod does not do what it should."""
+        pod = self.objects["gpu_validation"][0]
+        others = frozenset(
+            node["metadata"]["name"]
+            for node in self.client.list(self.client.resource("v1", "Node"), metadata_only=True).items
+        ).difference(nodes)
+        return self._run_pod(pod, others, len(nodes))
+
+    def _run_pod(self, pod: Obj, others: frozenset[str], parallel: int) -> dict[str, tuple[str, str]]:
+        options = RunOptions(rendered.AGENTS, max(parallel, 1), schedule_timeout=8, start_timeout=8, timeout=20)
+        settings = validation.Settings(
+            pod, parse_pools(_POOLS), others, always=True, max_failed="100%", options=options
+        )
+        one = validation.Validation(settings, self.client, Clock(), {})
+        one.choose(check_mode=False)
+        failure = one.go_on(check_mode=False).failure
+        if failure is not None:
+            return {"": ("validation", str(failure))}
+        return {
+            node: ("validation", "\n".join((found.reason, found.log_tail, found.next_step)))
+            for node, found in one.findings.items()
+            if found.state != validation.PASSED
+        }
+
+    def _controllers(self, found: c.Sequence[Lane]) -> dict[str, tuple[str, str]]:
+        """Lanes whose Deployment is not ready."""
+        if not found:
+            return {}
+        end = time.monotonic() + LEAST
+        while (lacking := nfd.lacking(self.client)) and time.monotonic() < end:
+            time.sleep(0.5)
+        told = {}
+        for fault in nfd.faults(self.client, lacking):
+            for lane in found:
+                if f"-{lane.name}/" in fault.where or (lane.mutant and lanes.isolation(lane.mutant) == lanes.ALONE):
+                    told[lane.name] = "features", str(fault)
+        return told
+
+    def _pods(self, found: c.Sequence[Mutant]) -> list[Outcome]:
+        """Each on one of a few sound nodes."""
+        rooms = [Lane(self._name(), None, [], set()) for _number in range(_THREADS)]
+        self._fleet(rooms)
+        nodes = [room.node for room in rooms]
+        self._settle([], nodes)
+        others = {node: frozenset({*nodes, "idle-0"} - {node}) for node in nodes}
+
+        def judged(mutant: Mutant) -> Outcome:
+            node = nodes.pop()
+            try:
+                told = self._run_pod(mutated(self._source(mutant), mutant), others[node], 1)
+            except (HwaccelError, ApiError, KeyError, TypeError, AttributeError) as error:
+                told = {node: ("validation", f"{type(error).__name__}: {error}")}
+            finally:
+                nodes.append(node)
+            gate, text = next(iter(told.values()), ("", ""))
+            return outcome(mutant, self._source(mutant), CAUGHT if text else SURVIVES, gate, text)
+
+        return list(self._threads.map(judged, found))
+
+
+def _idle() -> Obj:
+    return {"name": "idle", "count": 1}
+
+
+def _done(gate: Gate, nodes: list[str]) -> bool:
+    gate.judge_changed()
+    return all(gate.verdicts[node].state == chain.PASSED for node in nodes if node in gate.verdicts)

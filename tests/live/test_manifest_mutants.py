@@ -1,0 +1,87 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every single mutation of every leaf of our manifests is refused, or fails at a gate, or is on a list with the reason.
+
+tests/live/mutations generates the mutants, runs many of them at once in one sandbox, and has the list. `make test` runs 300 of them, drawn by a seed,
+and those of KNOWN; `make soak` runs all, and goes on where an interrupted run has ended.
+
+test_mutations.py tries chosen ones through the playbooks.
+"""
+
+from __future__ import annotations
+
+import collections
+import collections.abc as c
+import time
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.tests.live.mutations import rendered, survivors
+from ansible_collections.hwaccel.gpu.tests.live.mutations.bench import Bench
+from ansible_collections.hwaccel.gpu.tests.live.mutations.kept import Kept
+from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import sample
+from ansible_collections.hwaccel.gpu.tests.live.mutations.outcomes import SURVIVES, Outcome
+from ansible_collections.hwaccel.gpu.tests.live.mutations.survivors import SIMULATOR
+
+COUNT, SEED = 300, 17
+OBJECTS = rendered.everything()
+MUTANTS = rendered.all_mutants(OBJECTS)
+LISTED = survivors.read(survivors.LIST.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def bench(make_sandbox: c.Callable[..., t.Any]) -> Bench:
+    return Bench(make_sandbox, OBJECTS)
+
+
+def test_lanes_without_a_mutation_pass(bench: Bench) -> None:
+    assert bench.together([], bench.sound_lanes()) == []
+
+
+def test_a_sample_is_caught_or_listed(bench: Bench) -> None:
+    began = time.monotonic()
+    found = list(bench.run(sample(MUTANTS, COUNT, SEED)))
+    print("\n".join(figure(found, time.monotonic() - began)))
+    assert wrong(found) == []
+
+
+@pytest.mark.slow
+def test_every_mutant_is_caught_or_listed(bench: Bench) -> None:
+    kept, began = Kept(), time.monotonic()
+    found = kept.read(MUTANTS)
+    known = {one.mutant.id for one in found}
+    for one in bench.run([mutant for mutant in MUTANTS if mutant.id not in known]):
+        kept.add(one)
+        found.append(one)
+    print("\n".join(figure(found, time.monotonic() - began)))
+    assert wrong(found) == []
+
+
+def wrong(found: c.Sequence[Outcome]) -> list[str]:
+    unlisted, mistaken = survivors.unlisted(found, LISTED), survivors.mistaken(found, LISTED)
+    return [*(f"survives: {one}" for one in unlisted), *(f"listed, but caught: {one}" for one in mistaken)]
+
+
+def figure(found: c.Sequence[Outcome], seconds: float) -> list[str]:
+    """Numbers by role, for the record of make soak."""
+    by_role: dict[str, list[Outcome]] = collections.defaultdict(list)
+    for one in found:
+        by_role[one.mutant.role].append(one)
+    lines = [f"{'role':<18}{'mutants':>8}{'caught':>8}{'named':>8}{'listed':>8}{'to mend':>9}"]
+    lines += [f"{role:<18}" + numbers(by_role[role]) for role in rendered.ROLES if role in by_role]
+    share = 100 * sum(one.state == SURVIVES for one in found) / len(found)
+    return [
+        *lines,
+        f"{'all':<18}" + numbers(found),
+        f"{share:.1f} % survive; {seconds / len(found):.2f} s for each mutant",
+    ]
+
+
+def numbers(found: c.Sequence[Outcome]) -> str:
+    alive = [one for one in found if one.state == SURVIVES]
+    caught = [one for one in found if one.state != SURVIVES]
+    to_mend = [one for one in alive if LISTED.leaves.get(one.mutant.id) == SIMULATOR]
+    counts = (len(found), len(caught), sum(one.named for one in caught), len(alive) - len(to_mend))
+    return "".join(f"{count:>8}" for count in counts) + f"{len(to_mend):>9}"
