@@ -45,6 +45,9 @@ _ONCE = frozenset(("CustomResourceDefinition", "NodeFeatureRule"))
 _ACCOUNT = re.compile(r"system:serviceaccount:[^:\"]*:([-a-z0-9]+)")
 _SPACES = re.compile(rf"\b(?:{rendered.AGENTS}|{rendered.CONTROLLERS})\b(?!-)")
 
+#: Namespaces whose findings nfd-master takes, which those of lanes have to be.
+_SELECTED = re.compile(r"operator: In(\s+)values: .*")
+
 Key = tuple[str, str]
 
 
@@ -70,10 +73,8 @@ def shared(objects: c.Sequence[Obj]) -> list[Obj]:
         if item["kind"] == "DaemonSet":
             item["spec"]["template"]["spec"]["nodeSelector"] = {COMPONENT + rendered.component(item): SHARED}
         if key_of(item) == ("ConfigMap", "nfd-master-conf"):
-            item["data"]["nfd-master.conf"] = re.sub(
-                r"operator: In\n *values: .*",
-                "operator: NotIn\n          values: [kube-system]",
-                item["data"]["nfd-master.conf"],
+            item["data"]["nfd-master.conf"] = _SELECTED.sub(
+                r"operator: NotIn\g<1>values: [kube-system]", item["data"]["nfd-master.conf"]
             )
     return made
 

@@ -54,9 +54,9 @@ def everything() -> dict[str, list[Obj]]:
 
 def all_mutants(found: dict[str, list[Obj]]) -> list[Mutant]:
     """Of DaemonSets that the collection makes of one manifest, those of the one that serves the pool."""
-    twins = {(role, index) for role in ROLES for index in _twins(found[role])}
+    left_out = {(role, index) for role in ROLES for index in twins(found[role])}
     made = [mutant for role in ROLES for mutant in mutants(role, found[role], called)]
-    return [mutant for mutant in made if (mutant.role, mutant.index) not in twins]
+    return [mutant for mutant in made if (mutant.role, mutant.index) not in left_out]
 
 
 def called(item: Obj) -> str:
@@ -69,7 +69,7 @@ def component(item: Obj) -> str:
     return re.sub(rf"-{POOL}.*", "", item["metadata"]["name"])
 
 
-def _twins(objects: list[Obj]) -> set[int]:
+def twins(objects: list[Obj]) -> set[int]:
     """Places of DaemonSets for other nodes, of the same manifest as one of the pool."""
     sets = {index: item for index, item in enumerate(objects) if item["kind"] == "DaemonSet"}
     serving = {called(item) for item in sets.values() if _OF_POOL.search(item["metadata"]["name"])}

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import typing as t
 
+import yaml
+
 from ansible_collections.hwaccel.gpu.tests.live.mutations import lanes, rendered
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Mutant
 
@@ -111,3 +113,12 @@ def test_shared_workloads_leave_a_component_to_its_lane() -> None:
         if item["kind"] == "DaemonSet" and rendered.component(item) in components
     ]
     assert [one.items() <= labels.items() for one in selectors] == [False, False, True]
+
+
+def test_the_shared_master_takes_what_lanes_find() -> None:
+    (config,) = [
+        item for item in lanes.shared(OBJECTS["feature_discovery"]) if item["metadata"]["name"] == "nfd-master-conf"
+    ]
+    read = yaml.safe_load(config["data"]["nfd-master.conf"])
+    (one,) = read["restrictions"]["nodeFeatureNamespaceSelector"]["matchExpressions"]
+    assert (one["operator"], one["values"]) == ("NotIn", ["kube-system"])
