@@ -70,8 +70,8 @@ BY_SUFFIX = {
 #: Jobs whose input is the whole checkout or a package of it.
 WHOLE = ("tarball", "words", *names(*FRESH, *LOADED))
 
-#: The record of soak and its page are inputs of no job, because otherwise each record would make results stale.
-RECORD = ("tests/tools/soak.json", "docs/soak.md")
+#: The record of soak and the pages that show it are inputs of no job, because otherwise each record would make results stale.
+RECORD = ("tests/tools/soak.json", "docs/soak.md", "docs/simulator.md")
 
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/machines/runtime/*", (*STATIC, *REAL)),
@@ -103,6 +103,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("molecule/*", ("molecule metal", "demo twice", "site core-2.16", *SCENARIOS)),
     ("examples/awx-project/*", (*UNITS, "execution environment", *names(*LIVE))),
     ("examples/*", (*UNITS, *names(*LIVE))),
+    ("tests/live/mutations/*", (*names(*LIVE, *SOAK_LIVE), *UNITS)),
     ("tests/live/*", (*names(*LIVE, *SOAK_LIVE), *REAL, *HOSTS, "bench")),
     ("tests/node/components/*", ("stand-ins", NODE_PARTS.name, *REAL)),
     ("tests/node/rig/*", (NODE_PARTS.name, BOOT_PARTS.name, *REAL, *HOSTS, *UNITS)),

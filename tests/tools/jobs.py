@@ -263,6 +263,7 @@ def slow(parts: dict[str, tuple[str, ...]], profile: str, needs: str, within: tu
 SOAK_LIMIT = 3600
 _SLOW_LIVE = {
     "live mutations": ("tests/live/test_mutations.py",),
+    "live manifest mutants": ("tests/live/test_manifest_mutants.py",),
     "live faults": ("tests/live/test_disturbed.py",),
     "live thousand nodes": ("tests/live/test_sandbox_scale.py",),
     "live many clusters": ("tests/live/test_controller_cost.py", "tests/live/test_many_clusters.py"),

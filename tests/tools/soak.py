@@ -43,6 +43,9 @@ Parts of `make soak` ([contributing](contributing.md#soak)), each with the commi
 {table}
 ```
 """
+#: Pages that show what a part measured, beside the page of all parts, and where in them.
+SHOWN = {"live manifest mutants": "docs/simulator.md"}
+BEGIN, END = "<!-- made by `make soak-record` -->", "<!-- end of what is made -->"
 #: Of a part that is no run of pytest: its last lines are its table.
 LAST_LINES = 25
 
@@ -136,6 +139,17 @@ def write_record(parts: tuple[Job, ...]) -> None:
     found = {part.name: dataclasses.asdict(one) for part in parts if (one := kept(part))}
     record().write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     (environments.ROOT / changed.RECORD[1]).write_text(PAGE.format(table=table(parts)), encoding="utf-8")
+    for name in SHOWN.keys() & found.keys():
+        if found[name]["passed"]:
+            show(environments.ROOT / SHOWN[name], found[name]["figure"])
+
+
+def show(page: pathlib.Path, figure: tuple[str, ...]) -> None:
+    """Puts what a part measured in the page's place for it."""
+    before, _begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _old, _end, after = rest.partition(END)
+    made = "\n".join(figure)
+    page.write_text(f"{before}{BEGIN}\n\n```\n{made}\n```\n\n{END}{after}", encoding="utf-8")
 
 
 def state(part: Job, found: Kept | None) -> str:

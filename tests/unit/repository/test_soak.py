@@ -186,6 +186,23 @@ def test_recorded_results_hold_with_another_cache(
     assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "failed", "though the same content has passed before"
 
 
+def test_a_page_shows_what_a_part_measured(
+    soak: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(soak, "SHOWN", {"live faults": "docs/faults.md"})
+    page = tmp_path / "docs" / "faults.md"
+    for place in (page, tmp_path / soak.changed.RECORD[0]):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(f"# Faults\n\n{soak.BEGIN}\nold\n{soak.END}\n\nmore\n")
+    done(soak, "live-faults", passed=2)
+    soak.write_record(soak.SOAK)
+    shown = f"# Faults\n\n{soak.BEGIN}\n\n```\n3 runs; 41 requests were disturbed\n```\n\n{soak.END}\n\nmore\n"
+    assert page.read_text() == shown
+    done(soak, "live faults", passed=1, failed=1)
+    soak.write_record(soak.SOAK)
+    assert page.read_text() == shown, "a failed part has measured nothing"
+
+
 def test_a_part_that_failed_runs_again(soak: ModuleType) -> None:
     done(soak, "live faults", passed=2, failed=1)
     assert [part.name for part in soak.chosen("")] == ["live faults", "boot balancers"]

@@ -284,6 +284,24 @@ def test_a_master_stops_its_watches_when_it_ends(world, monkeypatch: pytest.Monk
         assert watching == []
 
 
+def test_a_master_names_an_invalid_configuration(world) -> None:
+    world.store.data["configmap", "ns", "conf"] = {"nfd-master.conf": "restrictions:\n  a: 1\n    b: 2\n"}
+    spec = {
+        "volumes": [{"name": "conf", "configMap": {"name": "conf"}}],
+        "containers": [
+            {
+                "name": "master",
+                "image": NFD,
+                "command": ["nfd-master"],
+                "volumeMounts": [mount("conf", "/etc/kubernetes/node-feature-discovery")],
+            }
+        ],
+    }
+    pod = world.pod(world.node(), spec)
+    world.until(lambda: pod.main[0].restarts, seconds=60)
+    assert '"error while running" err="failed to parse config file: mapping values are not allowed' in log(pod.main[0])
+
+
 def test_a_master_uses_only_selected_namespaces_and_allowed_resources(world) -> None:
     pod = world.pod(world.node(), {"containers": [{"name": "master", "image": NFD, "command": ["nfd-master"]}]})
     table = tables.table_of("nfd-master")
