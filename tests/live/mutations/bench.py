@@ -55,7 +55,15 @@ _GATES = ("features", "driver", "devices", "exporters")
 _SOUND = "sound"
 _DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
 _GPU = rendered.GPU | {"count": 2}
-_POOLS = [rendered.POOLS[0] | {"gpu": {"product": rendered.GPU["product"], "count": 2}}]
+_POOLS = [
+    rendered.POOLS[0] | {"gpu": {"product": rendered.GPU["product"], "count": 2}},
+    {
+        "name": "boards",
+        "selector": "pool=boards",
+        "gpu": {"product": "Orin", "count": 1},
+        "driver": {"provider": "host"},
+    },
+]
 _THREADS = 8
 #: Kinds of a lane that would act on later lanes.
 _REMOVED = ("DaemonSet", "Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "RuntimeClass")
@@ -63,12 +71,13 @@ _REMOVED = ("DaemonSet", "Deployment", "ValidatingAdmissionPolicy", "ValidatingA
 
 @dataclasses.dataclass
 class Lane:
-    """objects: what it has beside the shared ones. own: the components that it runs itself."""
+    """objects: what it has beside the shared ones. own: the components that it runs itself. board: whether its GPU is integrated."""
 
     name: str
     mutant: Mutant | None
     objects: list[Obj]
     own: set[str]
+    board: bool = False
 
     @property
     def node(self) -> str:
@@ -161,9 +170,9 @@ class Bench:
 
     def alone(self, mutant: Mutant) -> Outcome:
         """The mutated object in place of the cluster's own, a new node, and the cluster's own again."""
-        objects = self.shared[mutant.role]
+        objects, lane = self.shared[mutant.role], Lane(self._name(), mutant, [], set(), lanes.on_board(mutant))
         broken = [*objects[: mutant.index], mutated(objects[mutant.index], mutant), *objects[mutant.index + 1 :]]
-        lane = Lane(self._name(), mutant, [], set())
+        broken = [lanes.restarted(item, lane.name) if item is not broken[mutant.index] else item for item in broken]
         try:
             refused = self._apply(rendered.SETS[mutant.role], broken)
             told = {lane.name: ("engine", refused)} if refused else self._judged([lane], sound=False)
@@ -184,7 +193,7 @@ class Bench:
         found = lanes.lane_objects(mutant, objects, name)
         copied = lanes.isolation(mutant) == lanes.COPY
         source = [objects[mutant.index]] if copied else lanes.sources(mutant, objects)
-        return Lane(name, mutant, found, lanes.own_components(source))
+        return Lane(name, mutant, found, lanes.own_components(source), lanes.on_board(mutant))
 
     def _outcome(self, lane: Lane, told: dict[str, tuple[str, str]]) -> Outcome:
         assert lane.mutant
@@ -195,12 +204,15 @@ class Bench:
         """Gate and message by the name of each lane that has not passed."""
         told = self._applied(found)
         running = [lane for lane in found if lane.name not in told]
-        control = [Lane(self._name(), None, [], set())] if sound else []
+        machines = sorted({lane.board for lane in running if lane.on_node} | {False}) if sound else []
+        control = [Lane(self._name(), None, [], set(), board) for board in machines]
         try:
             self._fleet([lane for lane in [*running, *control] if lane.on_node])
             nodes = {lane.node: lane.name for lane in running if lane.on_node}
             self._settle([*nodes], [one.node for one in control])
-            told |= {nodes[node]: said for node, said in self._verdicts(list(nodes)).items()}
+            boards = {lane.node for lane in running if lane.board}
+            found_here = self._verdicts(list(nodes), nodes.keys() - boards if sound else ())
+            told |= {nodes[node]: said for node, said in found_here.items()}
             told |= self._controllers([lane for lane in running if not lane.on_node or not sound])
         finally:
             self._removed(found)
@@ -233,15 +245,14 @@ class Bench:
 
     def _fleet(self, found: c.Sequence[Lane]) -> None:
         pools = [
-            {
-                "name": one.name,
-                "count": 1,
-                "gpu": _GPU,
-                "labels": lanes.node_labels(one.name, self._components, one.own),
-            }
+            {"name": one.name, "count": 1, "labels": self._labels(one)}
+            | (rendered.BOARDS if one.board else {"gpu": _GPU})
             for one in found
         ]
         self.sandbox.set_fleet({"time_scale": TIME_SCALE, "pools": [_idle(), *pools]})
+
+    def _labels(self, lane: Lane) -> dict[str, str]:
+        return lanes.node_labels(lane.name, self._components, lane.own, "boards" if lane.board else rendered.POOL)
 
     def _removed(self, found: c.Sequence[Lane]) -> None:
         def remove(item: Obj) -> None:
@@ -288,7 +299,8 @@ class Bench:
                 assert took < _LIMIT, f"the sound node does not pass: {self._verdicts(control)}"
                 gate.look(1.0, lambda gate=gate: _done(gate, [*nodes, *control]))  # type: ignore[misc]
 
-    def _verdicts(self, nodes: list[str]) -> dict[str, tuple[str, str]]:
+    def _verdicts(self, nodes: list[str], users: c.Collection[str] = ()) -> dict[str, tuple[str, str]]:
+        """users: nodes on which a user's pod runs, if all gates pass."""
         told: dict[str, tuple[str, str]] = {}
         for name in _GATES:
             gate = begin(self._settings(name, told), self.client, {})
@@ -297,7 +309,7 @@ class Bench:
             for row in report.faults(gate.snapshot()):
                 if row["node"] in nodes:
                     told[row["node"]] = name, "\n".join((row["reason"], row["log_tail"], row["next_step"]))
-        sound = [node for node in nodes if node not in told]
+        sound = [node for node in users if node not in told]
         return told | (self._validated(sound) if sound else {})
 
     def _validated(self, nodes: list[str]) -> dict[str, tuple[str, str]]:

@@ -79,11 +79,16 @@ def shared(objects: c.Sequence[Obj]) -> list[Obj]:
     return made
 
 
-def node_labels(lane: str, components: c.Iterable[str], own: c.Collection[str]) -> dict[str, str]:
+def on_board(mutant: Mutant) -> bool:
+    """Whether only a node with an integrated GPU can show the mutation: the rule that labels such nodes, and the term that selects them by that."""
+    return mutant.kind == "NodeFeatureRule" or ("nodeSelectorTerms", 1) in zip(
+        mutant.path, mutant.path[1:], strict=False
+    )
+
+
+def node_labels(lane: str, components: c.Iterable[str], own: c.Collection[str], pool: str) -> dict[str, str]:
     """Labels of the lane's node."""
-    return {"pool": rendered.POOL, LANE: lane} | {
-        COMPONENT + name: OWN if name in own else SHARED for name in components
-    }
+    return {"pool": pool, LANE: lane} | {COMPONENT + name: OWN if name in own else SHARED for name in components}
 
 
 def connected(objects: c.Sequence[Obj], index: int) -> list[int]:
@@ -161,6 +166,15 @@ def placed(item: Obj, lane: str) -> Obj:
     if isinstance(spec, dict):
         spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), LANE: lane}
     return item
+
+
+def restarted(item: Obj, lane: str) -> Obj:
+    """nfd-master with a template that differs, as it reads its configuration and its rights only once."""
+    if item["kind"] != "Deployment" or not _OF_MASTER.search(item["metadata"]["name"]):
+        return item
+    made = copy.deepcopy(item)
+    made["spec"]["template"]["metadata"].setdefault("annotations", {})[LANE] = lane
+    return made
 
 
 def _in_space(item: Obj, lane: str, classes: bool) -> Obj:

@@ -15,6 +15,13 @@ from ansible_collections.hwaccel.gpu.tests.unit.roles import stack
 AGENTS, CONTROLLERS = "gpu-nodes", "gpu-controllers"
 POOL, KERNEL = "lanes", "6.8.0-45-generic"
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
+#: Boards with an integrated GPU.
+BOARDS: dict[str, t.Any] = {
+    "architecture": "arm64",
+    "kernel": "5.15.148-tegra",
+    "host_driver": "540.4.0",
+    "gpu": {"product": "Orin", "count": 1, "memory_mib": 15388},
+}
 POOLS: list[dict[str, t.Any]] = [
     {"name": POOL, "selector": f"pool={POOL}", "gpu": {"product": GPU["product"], "count": 8}}
 ]

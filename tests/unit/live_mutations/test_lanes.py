@@ -105,7 +105,7 @@ def test_every_mutant_has_a_way_that_keeps_it_from_the_others() -> None:
 
 def test_shared_workloads_leave_a_component_to_its_lane() -> None:
     components = ("nvidia-driver", "nvidia-device-plugin")
-    labels = lanes.node_labels("m7", components, {"nvidia-driver"})
+    labels = lanes.node_labels("m7", components, {"nvidia-driver"}, rendered.POOL)
     selectors = [
         item["spec"]["template"]["spec"]["nodeSelector"]
         for role in ("driver", "device_plugin")
@@ -122,3 +122,18 @@ def test_the_shared_master_takes_what_lanes_find() -> None:
     read = yaml.safe_load(config["data"]["nfd-master.conf"])
     (one,) = read["restrictions"]["nodeFeatureNamespaceSelector"]["matchExpressions"]
     assert (one["operator"], one["values"]) == ("NotIn", ["kube-system"])
+
+
+def test_what_only_an_integrated_gpu_shows_runs_on_a_board() -> None:
+    terms = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"
+    assert lanes.on_board(MUTANTS[f"{PLUGIN}{terms}/1/matchExpressions/0/values/0 changed"])
+    assert lanes.on_board(MUTANTS["feature_discovery/NodeFeatureRule/hwaccel-gpu/spec/rules/0 dropped"])
+    assert not lanes.on_board(MUTANTS[f"{PLUGIN}{terms}/0/matchExpressions/1/values/0 changed"])
+
+
+def test_only_nfd_master_restarts_for_a_mutant_that_is_alone() -> None:
+    deployments = [item for item in OBJECTS["feature_discovery"] if item["kind"] == "Deployment"]
+    restarted = [lanes.restarted(item, "m7") for item in deployments]
+    assert [item["metadata"]["name"] for item, made in zip(deployments, restarted, strict=True) if made != item] == [
+        "nfd-master"
+    ]
