@@ -50,7 +50,7 @@ LANES = 60
 #: Seconds that a mutant has at least, and times what the sound node needed: 900 and more of a real node.
 LEAST, FACTOR = 6.0, 2.5
 #: Seconds after which even a sound node has failed, on whatever machine.
-_LIMIT = 240.0
+_LIMIT = 600.0
 _GATES = ("features", "driver", "devices", "exporters")
 _SOUND = "sound"
 _DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
@@ -65,6 +65,8 @@ _POOLS = [
     },
 ]
 _THREADS = 8
+#: Mutants that are alone, after which it is measured again how long a sound node needs.
+_PACED = 40
 #: Kinds of a lane that would act on later lanes.
 _REMOVED = ("DaemonSet", "Deployment", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "RuntimeClass")
 
@@ -98,6 +100,7 @@ class Bench:
         self.client: t.Any = connect({"kubeconfig": self.sandbox.kubeconfig})
         self.shared = {role: lanes.shared(found) for role, found in objects.items()}
         self._components = sorted({name for found in objects.values() for name in lanes.own_components(found)})
+        self._needed = 0.0
         self._numbers = iter(range(10**6))
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "mutants")
         for role in rendered.ROLES[:-1]:
@@ -120,7 +123,8 @@ class Bench:
         pods = [one for one in left if ways[one] == lanes.POD]
         if pods:
             yield from self._pods(pods)
-        for mutant in [one for one in left if ways[one] == lanes.ALONE]:
+        for number, mutant in enumerate(one for one in left if ways[one] == lanes.ALONE):
+            self._needed = self._needed if number % _PACED else self._pace()
             yield self.alone(mutant)
 
     def refusal(self, mutant: Mutant) -> str:
@@ -206,23 +210,27 @@ class Bench:
         running = [lane for lane in found if lane.name not in told]
         machines = sorted({lane.board for lane in running if lane.on_node} | {False}) if sound else []
         control = [Lane(self._name(), None, [], set(), board) for board in machines]
+        controllers = [lane for lane in running if not lane.on_node]
+        if sound and controllers:
+            control.append(self._sound_controller())
+            assert not (refused := self._apply(f"lanes-{control[-1].name}", control[-1].objects)), refused
         try:
             self._fleet([lane for lane in [*running, *control] if lane.on_node])
             nodes = {lane.node: lane.name for lane in running if lane.on_node}
-            self._settle([*nodes], [one.node for one in control])
+            needed = self._settle([*nodes], [one.node for one in control if one.on_node], self._needed)
             boards = {lane.node for lane in running if lane.board}
             found_here = self._verdicts(list(nodes), nodes.keys() - boards if sound else ())
             told |= {nodes[node]: said for node, said in found_here.items()}
-            told |= self._controllers([lane for lane in running if not lane.on_node or not sound])
+            told |= self._controllers([*(controllers if sound else running), *control[len(machines) :]], needed)
         finally:
-            self._removed(found)
+            self._removed([*found, *control])
         return told
 
     def _applied(self, found: c.Sequence[Lane]) -> dict[str, tuple[str, str]]:
         """Lanes that the engine refuses as a whole: a fault names its lane."""
         told: dict[str, tuple[str, str]] = {}
         while objects := [item for lane in found if lane.name not in told for item in lane.objects]:
-            refused = self._apply("lanes", objects)
+            refused = self._apply(f"lanes-{found[0].name}", objects)
             named = {
                 lane.name: text for lane in found for text in refused.splitlines() if f"-{lane.name}" in f"{text} "
             }
@@ -236,7 +244,6 @@ class Bench:
     def _apply(self, name: str, objects: list[Obj]) -> str:
         """The engine's failure, "" if there is none."""
         params = _DEFAULTS | {"name": name, "definition": objects, "wait": False, "adopt": True, "max_prune": "100%"}
-        params |= {"prune": name != "lanes"}
         try:
             done = ensure(self.client, params, Clock(), {}, check_mode=False, diff=False)
         except HwaccelError as error:
@@ -245,7 +252,7 @@ class Bench:
 
     def _fleet(self, found: c.Sequence[Lane]) -> None:
         pools = [
-            {"name": one.name, "count": 1, "labels": self._labels(one)}
+            {"name": one.name, "count": 1, "labels": self._labels(one), "taints": list(rendered.TAINTS)}
             | (rendered.BOARDS if one.board else {"gpu": _GPU})
             for one in found
         ]
@@ -283,9 +290,12 @@ class Bench:
     def _daemon_sets(self) -> list[Obj]:
         return list(self.client.list(self.client.resource("apps/v1", "DaemonSet")).items)
 
-    def _settle(self, nodes: list[str], control: list[str]) -> None:
-        """Until all have passed, or those without a mutation have, and the others have had their time."""
-        began, needed = time.monotonic(), 0.0 if control else LEAST / FACTOR
+    def _settle(self, nodes: list[str], control: list[str], needed: float = 0.0) -> float:
+        """Until all have passed, or those without a mutation have, and the others have had their time. Returns the seconds that the former needed.
+
+        needed: these seconds, where no node without a mutation runs.
+        """
+        began, needed = time.monotonic(), 0.0 if control else needed
         for name in _GATES[2:]:
             gate = begin(self._settings(name), self.client, {})
             while True:
@@ -298,6 +308,7 @@ class Bench:
                     break
                 assert took < _LIMIT, f"the sound node does not pass: {self._verdicts(control)}"
                 gate.look(1.0, lambda gate=gate: _done(gate, [*nodes, *control]))  # type: ignore[misc]
+        return needed
 
     def _verdicts(self, nodes: list[str], users: c.Collection[str] = ()) -> dict[str, tuple[str, str]]:
         """users: nodes on which a user's pod runs, if all gates pass."""
@@ -337,12 +348,16 @@ class Bench:
             if found.state != validation.PASSED
         }
 
-    def _controllers(self, found: c.Sequence[Lane]) -> dict[str, tuple[str, str]]:
-        """Lanes whose Deployment is not ready."""
+    def _controllers(self, found: c.Sequence[Lane], needed: float) -> dict[str, tuple[str, str]]:
+        """Lanes whose Deployment is not ready, although one without a mutation is, and has had its time."""
         if not found:
             return {}
-        end = time.monotonic() + LEAST
-        while (lacking := nfd.lacking(self.client)) and time.monotonic() < end:
+        end, sound = time.monotonic() + max(LEAST, FACTOR * needed), [lane for lane in found if not lane.mutant]
+        while lacking := nfd.lacking(self.client):
+            if time.monotonic() > end and not any(
+                f"-{lane.name}" in one.namespace for lane in sound for one in lacking
+            ):
+                break
             time.sleep(0.5)
         told = {}
         for fault in nfd.faults(self.client, lacking):
@@ -350,6 +365,17 @@ class Bench:
                 if f"-{lane.name}/" in fault.where or (lane.mutant and lanes.isolation(lane.mutant) == lanes.ALONE):
                     told[lane.name] = "features", str(fault)
         return told
+
+    def _sound_controller(self) -> Lane:
+        name, objects = self._name(), self.objects["feature_discovery"]
+        place = next(place for place, item in enumerate(objects) if lanes.key_of(item) == ("Deployment", "nfd-gc"))
+        return Lane(name, None, lanes.space(place, {}, objects, name), set())
+
+    def _pace(self) -> float:
+        """Seconds that a node without a mutation needs, when it is alone."""
+        lane = Lane(self._name(), None, [], set())
+        self._fleet([lane])
+        return self._settle([], [lane.node])
 
     def _pods(self, found: c.Sequence[Mutant]) -> list[Outcome]:
         """Each on one of a few sound nodes."""
@@ -374,7 +400,8 @@ class Bench:
 
 
 def _idle() -> Obj:
-    return {"name": "idle", "count": 1}
+    """For the controllers."""
+    return {"name": "idle", "count": 1, "taints": list(rendered.CONTROL_PLANE)}
 
 
 def _done(gate: Gate, nodes: list[str]) -> bool:

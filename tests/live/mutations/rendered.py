@@ -25,6 +25,12 @@ BOARDS: dict[str, t.Any] = {
 POOLS: list[dict[str, t.Any]] = [
     {"name": POOL, "selector": f"pool={POOL}", "gpu": {"product": GPU["product"], "count": 8}}
 ]
+#: Taints of the pool's nodes, one for each toleration of the roles, and of the node for controllers.
+TAINTS = (
+    {"key": "team", "value": "a", "effect": "NoSchedule"},
+    {"key": "nvidia.com/gpu", "value": "present", "effect": "NoExecute"},
+)
+CONTROL_PLANE = ({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},)
 #: Roles in the order of site.
 ROLES = ("feature_discovery", "driver", "device_plugin", "monitoring", "gpu_validation")
 #: Set of objects of each role.
