@@ -213,6 +213,7 @@ class Bench:
         if sound and controllers:
             control.append(self._sound_controller())
             assert not (refused := self._apply(f"lanes-{control[-1].name}", control[-1].objects)), refused
+        began = time.monotonic()
         try:
             self._fleet([lane for lane in [*running, *control] if lane.on_node])
             nodes = {lane.node: lane.name for lane in running if lane.on_node}
@@ -220,7 +221,7 @@ class Bench:
             boards = {lane.node for lane in running if lane.board}
             found_here = self._verdicts(list(nodes), nodes.keys() - boards if sound else ())
             told |= {nodes[node]: said for node, said in found_here.items()}
-            told |= self._controllers([*(controllers if sound else running), *control[len(machines) :]], needed)
+            told |= self._controllers([*(controllers if sound else running), *control[len(machines) :]], began + needed)
         finally:
             self._removed([*found, *control])
         return told
@@ -349,11 +350,11 @@ class Bench:
             if found.state != validation.PASSED
         }
 
-    def _controllers(self, found: c.Sequence[Lane], needed: float) -> dict[str, tuple[str, str]]:
-        """Lanes whose Deployment is not ready, although one without a mutation is, and has had its time."""
+    def _controllers(self, found: c.Sequence[Lane], settled: float) -> dict[str, tuple[str, str]]:
+        """Lanes whose Deployment is not ready, although one without a mutation is. settled: when nodes without a mutation had passed."""
         if not found:
             return {}
-        end, sound = time.monotonic() + max(LEAST, FACTOR * needed), [lane for lane in found if not lane.mutant]
+        end, sound = settled + LEAST, [lane for lane in found if not lane.mutant]
         while lacking := nfd.lacking(self.client):
             late = [one for one in lacking if any(one.namespace.endswith(f"-{lane.name}") for lane in sound)]
             if time.monotonic() > end and not late:

@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import DROPPED,
 REFUSED, CAUGHT, SURVIVES = "refused", "caught", "survives"
 #: A value that is shorter, names nothing.
 _LEAST = 4
+_ENTRY = re.compile(r"[,:=\s]+")
 #: Words with which programs and the kubelet name the effect of a field, by the part of its path that they stand for.
 _EFFECTS: dict[str, str] = {
     "privileged": r"not permitted|[Pp]ermission denied",
@@ -85,6 +86,9 @@ def words(mutant: Mutant, source: Obj) -> list[str]:
     old = at(source, mutant.path)
     found = [part for part in mutant.path[-2:] if isinstance(part, str)]
     found += _texts(old) + ([str(mutant.value)] if mutant.change != DROPPED else [])
+    if isinstance(old, str) and isinstance(mutant.value, str):
+        # Of a list in a string, a program names the entry that it does not take.
+        found += sorted(set(_ENTRY.split(mutant.value)) ^ set(_ENTRY.split(old)))
     for place in range(len(mutant.path), 0, -1):
         element = at(source, mutant.path[:place])
         if isinstance(mutant.path[place - 1], int) and isinstance(element, dict):

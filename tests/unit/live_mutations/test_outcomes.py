@@ -18,7 +18,7 @@ PLUGIN = f"device_plugin/DaemonSet/nvidia-device-plugin{MAIN}"
 @pytest.mark.parametrize(
     ("name", "text", "named"),
     [
-        (f"{PLUGIN}/env/1/value changed", "unknown option: cdi-annotations,cdi-crix", True),
+        (f"{PLUGIN}/env/1/value changed", "unknown option: cdi-crix", True),
         (f"{PLUGIN}/env/1/value dropped", "DEVICE_LIST_STRATEGY is empty", True),
         (
             f"{PLUGIN}/env/1/value changed",

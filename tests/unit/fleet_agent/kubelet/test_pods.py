@@ -158,6 +158,20 @@ def test_host_path_types_are_checked(world, node):
     assert not pod.sandbox_ready
 
 
+@pytest.mark.parametrize("kind", ["", "DirectoryOrCreate"])
+def test_nobody_makes_a_folder_in_sys(world, node, kind: str) -> None:
+    """The kubelet makes it for a type, the container runtime where there is none."""
+    volume = {"name": "v", "hostPath": {"path": "/sys/no/such", "type": kind}}
+    mounted = spec(volumeMounts=[{"name": "v", "mountPath": "/v"}])
+    pod = world.pod(node, {**mounted, "volumes": [volume]})
+    world.until(lambda: world.warnings)
+    failed = "mkdir /sys/no/such: operation not permitted"
+    assert failed in world.warnings[0][1]
+    assert waiting(pod.main[0]).get("reason") == ("ContainerCreating" if kind else "CreateContainerError")
+    assert (failed in waiting(pod.main[0]).get("message", "")) is not bool(kind)
+    assert not node.host.is_folder("/sys/no/such")
+
+
 def test_readiness_depends_on_its_probe_and_liveness_restarts(world, node):
     probe = {"exec": {"command": ["sh", "-c", "[ -f /run/x/ok ]"]}, "periodSeconds": 2}
     volumes = {"volumes": [{"name": "x", "hostPath": {"path": "/run/x"}}]}

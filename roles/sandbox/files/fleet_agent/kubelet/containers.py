@@ -149,9 +149,10 @@ class Container:
                     **(images.environment(self.image) if self.image else {}),
                     **environment(self.pod, self.spec, self.pod.kubelet.store),
                 }
+                self.pod.volumes.creatable(self.spec)
                 return
             except ConfigFailure as failure:
-                self._wait_state("CreateContainerConfigError", str(failure), keep=True)
+                self._wait_state(failure.reason, str(failure), keep=True)
                 self.pod.kubelet.event(self.pod, "Failed", f"Error: {failure}")
             yield Sleep(10)
 

@@ -19,6 +19,18 @@ class MountFailure(Exception):
 class ConfigFailure(Exception):
     """CreateContainerConfigError."""
 
+    reason = "CreateContainerConfigError"
+
+
+class CreateFailure(ConfigFailure):
+    """The container runtime cannot create the container."""
+
+    reason = "CreateContainerError"
+
+
+#: A file system in which nobody makes folders.
+_NO_FOLDERS = "/sys/"
+
 
 class Store:
     """ConfigMaps and Secrets by (kind, namespace, name); filled by watches, used by all nodes."""
@@ -37,6 +49,7 @@ class Volumes:
         self.pod, self.host, self.store = pod, host, store
         self.files: dict[str, dict[str, str]] = {}
         self.hosts: dict[str, str] = {}
+        self.missing: dict[str, str] = {}  # Paths that the runtime has to make, and cannot.
         self.sources: list[tuple[str, str, dict[str, Any], dict[str, str]]] = []
 
     def set_up(self) -> None:
@@ -100,13 +113,29 @@ class Volumes:
                 f'MountVolume.SetUp failed for volume "{volume}" : hostPath type check failed: {path} {fault}'
             )
         if not file and not folder:
-            if kind == "FileOrCreate":
+            if path.startswith(_NO_FOLDERS):
+                if kind:
+                    raise MountFailure(
+                        f'MountVolume.SetUp failed for volume "{volume}" : mkdir {path}: operation not permitted'
+                    )
+                self.missing[volume] = path
+            elif kind == "FileOrCreate":
                 self.host.write(path, "")
             else:
                 self.host.make_folder(
                     path
                 )  # DirectoryOrCreate; without a type the runtime makes the source of a bind mount
         return path
+
+    def creatable(self, spec: dict[str, Any]) -> None:
+        """Raises CreateFailure with containerd's message (v2.4.2, withMounts in internal/cri/opts/spec_linux_opts.go)."""
+        for mount in spec.get("volumeMounts") or []:
+            if path := self.missing.get(mount["name"]):
+                container_id = self.pod.kubelet.clock.hexadecimal(64)
+                raise CreateFailure(
+                    f'failed to generate container "{container_id}" spec: failed to generate spec: failed to mkdir "{path}": '
+                    f"mkdir {path}: operation not permitted"
+                )
 
     def mounts(self, spec: dict[str, Any]) -> list[VolumeMount]:
         result = []
