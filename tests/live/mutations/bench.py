@@ -175,7 +175,7 @@ class Bench:
         """The mutated object in place of the cluster's own, a new node, and the cluster's own again."""
         objects, lane = self.shared[mutant.role], Lane(self._name(), mutant, [], set(), lanes.on_board(mutant))
         broken = [*objects[: mutant.index], mutated(objects[mutant.index], mutant), *objects[mutant.index + 1 :]]
-        broken = [lanes.restarted(item, lane.name) if item is not broken[mutant.index] else item for item in broken]
+        broken = [lanes.renewed(item, lane.name) if item is not broken[mutant.index] else item for item in broken]
         try:
             refused = self._apply(rendered.SETS[mutant.role], broken)
             told = {lane.name: ("engine", refused)} if refused else self._judged([lane], sound=False)

@@ -7,7 +7,8 @@ The cluster runs all roles unmutated on every node (`shared`), but for component
 
 COPY   a DaemonSet: its mutated copy, beside the others
 SPACE  an object that nodes need, such as a ConfigMap or a ClusterRole: copies of all objects that are connected with it, in namespaces of their own
-ALONE  an object that exists once in a cluster, such as a CustomResourceDefinition or nfd-master: the mutated one takes its place, one at a time
+ALONE  an object that exists once in a cluster, such as a CustomResourceDefinition or nfd-master, or an admission policy that may be for everybody: the mutated
+       one takes its place, one at a time
 POD    the pod of gpu_validation, which changes nothing on its node
 APART  an object that neither a node nor a gate reads, such as a dashboard
 
@@ -61,7 +62,7 @@ def isolation(mutant: Mutant) -> str:
         return POD
     if mutant.kind == "DaemonSet":
         return COPY
-    if mutant.kind in _ONCE or _OF_MASTER.search(mutant.name):
+    if mutant.kind in _ONCE or _OF_MASTER.search(mutant.name) or "matchConditions" in mutant.path:
         return ALONE
     return APART if _APART.match(mutant.leaf) else SPACE
 
@@ -168,12 +169,13 @@ def placed(item: Obj, lane: str) -> Obj:
     return item
 
 
-def restarted(item: Obj, lane: str) -> Obj:
-    """nfd-master with a template that differs, as it reads its configuration and its rights only once."""
-    if item["kind"] != "Deployment" or not _OF_MASTER.search(item["metadata"]["name"]):
-        return item
+def renewed(item: Obj, lane: str) -> Obj:
+    """What a new cluster would get after the mutated object: nfd-master, which reads its configuration and its rights once, and a rule of the mutated kind."""
     made = copy.deepcopy(item)
-    made["spec"]["template"]["metadata"].setdefault("annotations", {})[LANE] = lane
+    if item["kind"] == "Deployment" and _OF_MASTER.search(item["metadata"]["name"]):
+        made["spec"]["template"]["metadata"].setdefault("annotations", {})[LANE] = lane
+    elif item["kind"] == "NodeFeatureRule":
+        made["metadata"].setdefault("annotations", {})[LANE] = lane
     return made
 
 

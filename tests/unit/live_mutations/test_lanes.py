@@ -89,7 +89,10 @@ def test_every_mutant_has_a_way_that_keeps_it_from_the_others() -> None:
     ways = {mutant: lanes.isolation(mutant) for mutant in MUTANTS.values()}
     assert {mutant.name for mutant, way in ways.items() if way == lanes.ALONE} == {
         "hwaccel-gpu",
+        "hwaccel-gpu-driver-node-labels",
+        "hwaccel-gpu-feature-discovery-own-node",
         "hwaccel-gpu-nfd-master",
+        "hwaccel-gpu-nfd-worker-own-node",
         "nfd-master",
         "nfd-master-conf",
         "nodefeaturegroups.nfd.k8s-sigs.io",
@@ -131,9 +134,8 @@ def test_what_only_an_integrated_gpu_shows_runs_on_a_board() -> None:
     assert not lanes.on_board(MUTANTS[f"{PLUGIN}{terms}/0/matchExpressions/1/values/0 changed"])
 
 
-def test_only_nfd_master_restarts_for_a_mutant_that_is_alone() -> None:
-    deployments = [item for item in OBJECTS["feature_discovery"] if item["kind"] == "Deployment"]
-    restarted = [lanes.restarted(item, "m7") for item in deployments]
-    assert [item["metadata"]["name"] for item, made in zip(deployments, restarted, strict=True) if made != item] == [
-        "nfd-master"
-    ]
+def test_beside_a_mutant_that_is_alone_nfd_master_starts_again_and_the_rule_is_written_again() -> None:
+    objects = OBJECTS["feature_discovery"]
+    renewed = [lanes.renewed(item, "m7") for item in objects]
+    changed = [lanes.key_of(item) for item, made in zip(objects, renewed, strict=True) if made != item]
+    assert changed == [("Deployment", "nfd-master"), ("NodeFeatureRule", "hwaccel-gpu")]
