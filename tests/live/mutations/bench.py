@@ -173,15 +173,17 @@ class Bench:
 
     def alone(self, mutant: Mutant) -> Outcome:
         """The mutated object in place of the cluster's own, a new node, and the cluster's own again."""
-        objects, lane = self.shared[mutant.role], Lane(self._name(), mutant, [], set(), lanes.on_board(mutant))
+        objects, lane = self.shared[mutant.role], Lane(self._name(), mutant, [], set())
+        nodes = [lane, Lane(self._name(), mutant, [], set(), board=True)] if lanes.on_board(mutant) else [lane]
         broken = [*objects[: mutant.index], mutated(objects[mutant.index], mutant), *objects[mutant.index + 1 :]]
         broken = [lanes.renewed(item, lane.name) if item is not broken[mutant.index] else item for item in broken]
         try:
             refused = self._apply(rendered.SETS[mutant.role], broken)
-            told = {lane.name: ("engine", refused)} if refused else self._judged([lane], sound=False)
+            told = {lane.name: ("engine", refused)} if refused else self._judged(nodes, sound=False)
         finally:
             self._apply(rendered.SETS[mutant.role], objects)
-        return self._outcome(lane, told)
+        caught = next((one for one in nodes if one.name in told), lane)
+        return self._outcome(caught, told)
 
     # -- lanes
 
@@ -219,7 +221,7 @@ class Bench:
             nodes = {lane.node: lane.name for lane in running if lane.on_node}
             needed = self._settle([*nodes], [one.node for one in control if one.on_node], self._needed)
             boards = {lane.node for lane in running if lane.board}
-            found_here = self._verdicts(list(nodes), nodes.keys() - boards if sound else ())
+            found_here = self._verdicts(list(nodes), nodes.keys() - boards if sound else (), needed)
             told |= {nodes[node]: said for node, said in found_here.items()}
             told |= self._controllers([*(controllers if sound else running), *control[len(machines) :]], began + needed)
         finally:
@@ -312,7 +314,9 @@ class Bench:
                 time.sleep(max(1.0, 2 * (time.monotonic() - asked)))
         return needed
 
-    def _verdicts(self, nodes: list[str], users: c.Collection[str] = ()) -> dict[str, tuple[str, str]]:
+    def _verdicts(
+        self, nodes: list[str], users: c.Collection[str] = (), needed: float = 0.0
+    ) -> dict[str, tuple[str, str]]:
         """users: nodes on which a user's pod runs, if all gates pass."""
         told: dict[str, tuple[str, str]] = {}
         for name in _GATES:
@@ -323,19 +327,20 @@ class Bench:
                 if row["node"] in nodes:
                     told[row["node"]] = name, "\n".join((row["reason"], row["log_tail"], row["next_step"]))
         sound = [node for node in users if node not in told]
-        return told | (self._validated(sound) if sound else {})
+        return told | (self._validated(sound, needed) if sound else {})
 
-    def _validated(self, nodes: list[str]) -> dict[str, tuple[str, str]]:
+    def _validated(self, nodes: list[str], needed: float) -> dict[str, tuple[str, str]]:
         """Those on which a user's pod does not do what it should."""
         pod = self.objects["gpu_validation"][0]
         others = frozenset(
             node["metadata"]["name"]
             for node in self.client.list(self.client.resource("v1", "Node"), metadata_only=True).items
         ).difference(nodes)
-        return self._run_pod(pod, others, len(nodes))
+        return self._run_pod(pod, others, len(nodes), needed)
 
-    def _run_pod(self, pod: Obj, others: frozenset[str], parallel: int) -> dict[str, tuple[str, str]]:
-        options = RunOptions(rendered.AGENTS, max(parallel, 1), schedule_timeout=8, start_timeout=8, timeout=20)
+    def _run_pod(self, pod: Obj, others: frozenset[str], parallel: int, needed: float) -> dict[str, tuple[str, str]]:
+        seconds = max(LEAST, FACTOR * needed)
+        options = RunOptions(rendered.AGENTS, parallel, 3 * seconds, 3 * seconds, 3 * seconds)
         settings = validation.Settings(
             pod, parse_pools(_POOLS), others, always=True, max_failed="100%", options=options
         )
@@ -384,13 +389,13 @@ class Bench:
         rooms = [Lane(self._name(), None, [], set()) for _number in range(_THREADS)]
         self._fleet(rooms)
         nodes = [room.node for room in rooms]
-        self._settle([], nodes)
+        needed = self._settle([], nodes)
         others = {node: frozenset({*nodes, "idle-0"} - {node}) for node in nodes}
 
         def judged(mutant: Mutant) -> Outcome:
             node = nodes.pop()
             try:
-                told = self._run_pod(mutated(self._source(mutant), mutant), others[node], 1)
+                told = self._run_pod(mutated(self._source(mutant), mutant), others[node], 1, needed)
             except (HwaccelError, ApiError, KeyError, TypeError, AttributeError) as error:
                 told = {node: ("validation", f"{type(error).__name__}: {error}")}
             finally:

@@ -82,9 +82,8 @@ def shared(objects: c.Sequence[Obj]) -> list[Obj]:
 
 def on_board(mutant: Mutant) -> bool:
     """Whether only a node with an integrated GPU can show the mutation: the rule that labels such nodes, and the term that selects them by that."""
-    return mutant.kind == "NodeFeatureRule" or ("nodeSelectorTerms", 1) in zip(
-        mutant.path, mutant.path[1:], strict=False
-    )
+    of_rules = mutant.kind == "NodeFeatureRule" or mutant.name.startswith("nodefeaturerules.")
+    return of_rules or ("nodeSelectorTerms", 1) in zip(mutant.path, mutant.path[1:], strict=False)
 
 
 def node_labels(lane: str, components: c.Iterable[str], own: c.Collection[str], pool: str) -> dict[str, str]:
