@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table soak-record tree docs costs dist fresh help
+.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table soak-record tree docs upstream costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -50,9 +50,13 @@ soak-record: tree ## Results of make soak, also those of other caches, into the 
 tree: ## Copy the checkout to .build/ansible_collections/hwaccel/gpu (only what changed)
 	@$(PY) tests/tools/tree.py
 
-docs: tree ## Generate the role pages from the argument specs, and the page of rights from their tables
+docs: tree ## Generate the role pages from the argument specs, the page of rights and the one about upstream from their tables
 	@$(IN) demo -- python tests/tools/role_pages.py --write "$(CURDIR)"
 	@$(IN) demo -- python tests/tools/rights_page.py --write "$(CURDIR)/docs/rights.md"
+	@$(IN) core-2.19 -- python -m ansible_collections.hwaccel.gpu.tests.upstream.upstream "$(CURDIR)" --page
+
+upstream: tree ## Compare the manifests of other projects with ours again (TREES="gpu-operator=/path ..." reads theirs as well)
+	@$(IN) core-2.19 -- python -m ansible_collections.hwaccel.gpu.tests.upstream.upstream "$(CURDIR)" $(TREES)
 
 costs: ## What the last `make test` measured becomes the budget of each job, in docs/contributing.md
 	@$(PY) tests/tools/costs.py

@@ -111,6 +111,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
     ("tests/unit/*", ("mutants", *UNITS, *HOSTS, *REAL)),
     ("tests/mutants/*", ("mutants", *UNITS)),
+    ("tests/upstream/*", UNITS),
     ("tests/bench/*", ("bench", *UNITS)),
     ("tests/tools/isolated", (*HOSTS, *REAL, NODE_PARTS.name, BOOT_PARTS.name)),
     ("tests/tools/control_plane.py", (CONTROL_PLANE.name,)),
