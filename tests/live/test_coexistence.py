@@ -39,23 +39,6 @@ KINDS = (
     "ClusterRoleBinding",
     "CustomResourceDefinition",
 )
-_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-CLUSTER_POLICY = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "clusterpolicies.nvidia.com"},
-    "spec": {
-        "group": "nvidia.com",
-        "scope": "Cluster",
-        "names": {
-            "kind": "ClusterPolicy",
-            "listKind": "ClusterPolicyList",
-            "plural": "clusterpolicies",
-            "singular": "clusterpolicy",
-        },
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _ANYTHING}}],
-    },
-}
 
 
 def existing_nfd(folder: pathlib.Path) -> list[dict[str, t.Any]]:
@@ -194,7 +177,7 @@ def test_an_existing_stack_is_used_and_stays_unchanged(make_sandbox: t.Any, nfd:
     )
     cluster = Coexistence(sandbox, **WAIT)
     client = cluster.client
-    put(client, [*nfd, CLUSTER_POLICY])
+    put(client, [*nfd, gpu_stack.CLUSTER_POLICY])
     deploy_operator(cluster)
     before, audit = desired(client), AuditLog(sandbox.audit_log)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
+from ansible_collections.hwaccel.gpu.tests.live.support import gpu_stack, operator_stack
 from ansible_collections.hwaccel.gpu.tests.live.support import upstream_stack as upstream
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import GPU, Cluster, is_ready, until
 
@@ -24,12 +25,29 @@ DGX = {
     "gpu": GPU,
 }
 FEATURE = "feature.node.kubernetes.io/"
+#: Labels of a GPU node that the operator's binary, GPU feature discovery and the driver manager had written on it.
+LABELS = {
+    **{f"nvidia.com/gpu.deploy.{name}": "true" for name in (*operator_stack.OPERANDS, "mig-manager")},
+    "nvidia.com/gpu.count": "8",
+    "nvidia.com/gpu.deploy.nvsm": "",
+    "nvidia.com/gpu.present": "true",
+    "nvidia.com/gpu.product": GPU["product"],
+    "nvidia.com/gpu.sharing-strategy": "none",
+    "nvidia.com/mig.capable": "true",
+    "nvidia.com/mig.strategy": "single",
+    "nvidia.com/mps.capable": "false",
+}
 
 
 def put(client: Client, objects: t.Iterable[dict[str, t.Any]]) -> None:
     for obj in objects:
         client.forget_discovery()
         client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="kubectl", force=True)
+
+
+def serves(client: Client, kind: str) -> bool:
+    client.forget_discovery()
+    return any(one.kind == kind for one in client.all_resources())
 
 
 class Stack(Cluster):
@@ -68,7 +86,7 @@ def test_static_manifests_on_a_machine_with_its_own_driver_and_toolkit(make_sand
     until(lambda: cluster.gpus("dgx-0") == 8, "the static device plugin to offer the GPUs")
     until(lambda: f"{FEATURE}pci-0302_10de.present" in cluster.labels("dgx-0"), "NFD's default labels")
     until(lambda: cluster.ready("dcgm-exporter", "dgx-0"), "the static exporter to be ready")
-    assert all(cluster.ready(f"nfd-{name}", node) for name in ("worker",) for node in ("dgx-0", "cpu-0"))
+    until(lambda: all(cluster.ready("nfd-worker", node) for node in ("dgx-0", "cpu-0")), "NFD's workers to be ready")
 
     # The manifests of plugin and exporter select no nodes.
     for name in ("nvidia-device-plugin-daemonset", "dcgm-exporter"):
@@ -99,4 +117,41 @@ def test_static_manifests_on_a_machine_with_its_own_driver_and_toolkit(make_sand
     until(lambda: phase() in ("Succeeded", "Failed"), "the sample to end", seen=phase)
     assert phase() == "Succeeded"
     assert "Test PASSED" in client.logs("default", "gpu-pod", "cuda-container")
+    cluster.sandbox.close()
+
+
+def test_the_operators_objects_with_a_stand_in_for_its_controller(make_sandbox: t.Any) -> None:
+    capable = {"name": "gpu", "count": 1, "kernel": gpu_stack.KERNEL, "gpu": {**GPU, "mig_capable": True}}
+    fleet = {
+        "time_scale": 0.01,
+        "images": [operator_stack.MIG_MANAGER_IMAGE],
+        "pools": [capable, DGX, {"name": "cpu", "count": 1}],
+    }
+    cluster = Stack(make_sandbox(fleet))
+    client, controller = cluster.client, operator_stack.Controller(cluster.client)
+    put(client, [gpu_stack.CLUSTER_POLICY])
+    until(lambda: serves(client, "ClusterPolicy"), "the kind ClusterPolicy")
+    metadata = {"name": "cluster-policy"}
+    put(client, [{"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {}}])
+    (policy,) = client.list(client.resource("nvidia.com/v1", "ClusterPolicy")).items
+    controller.deploy(policy)
+    expected = {
+        "gpu-feature-discovery": (2, 2),
+        "gpu-operator-node-feature-discovery-worker": (3, 3),
+        "nvidia-container-toolkit-daemonset": (2, 2),
+        "nvidia-dcgm-exporter": (2, 2),
+        "nvidia-device-plugin-daemonset": (2, 2),
+        # No GPU of this fleet is offered by MPS, only one pool has MIG, and the DGX has a driver of its own.
+        "nvidia-device-plugin-mps-control-daemon": (0, 0),
+        "nvidia-driver-daemonset": (1, 1),
+        "nvidia-mig-manager": (1, 1),
+        "nvidia-operator-validator": (2, 2),
+    }
+    until(lambda: controller.states() == expected, "the operator's DaemonSets to be ready", 150, controller.states)
+    assert cluster.gpus("gpu-0") == cluster.gpus("dgx-0") == 8
+    proofs = [cluster.of("nvidia-cuda-validator", node) for node in ("gpu-0", "dgx-0")]
+    assert [pod["status"]["phase"] for pod in proofs] == ["Succeeded", "Succeeded"]
+    assert {owner["kind"] for pod in proofs for owner in pod["metadata"]["ownerReferences"]} == {"ClusterPolicy"}
+    assert cluster.labels("gpu-0").items() >= LABELS.items()
+    assert cluster.labels("dgx-0")[f"{operator_stack.PREFIX}driver"] == "pre-installed"
     cluster.sandbox.close()

@@ -19,6 +19,23 @@ PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 Obj = dict[str, t.Any]
 
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CLUSTER_POLICY = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "clusterpolicies.nvidia.com"},
+    "spec": {
+        "group": "nvidia.com",
+        "scope": "Cluster",
+        "names": {
+            "kind": "ClusterPolicy",
+            "listKind": "ClusterPolicyList",
+            "plural": "clusterpolicies",
+            "singular": "clusterpolicy",
+        },
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": _ANYTHING}}],
+    },
+}
 _VALIDATOR = "nvidia-operator-validator"
 _PRIVILEGED = {"privileged": True, "runAsUser": 0}
 _VOLUMES = {
@@ -262,10 +279,16 @@ def deploy_all(client: Client) -> None:
     deploy(client, driver(), toolkit(), validator(), plugin())
 
 
-def deploy_operator(client: Client, policy: Obj) -> None:
+def deploy_operator(
+    client: Client,
+    policy: Obj,
+    first: Obj | None = None,
+    *more: Obj,
+    selected: t.Mapping[str, dict[str, str]] | None = None,
+) -> None:
     """The same stack as the GPU Operator creates it (v26.7.0): owned by its ClusterPolicy, tolerating NVIDIA's taint only, with a validator that creates pods.
 
-    policy: the stored ClusterPolicy.
+    policy: the stored ClusterPolicy. first: the driver, by default that of this stack. more: other DaemonSets. selected: node selectors by DaemonSet.
     """
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _VALIDATOR, "namespace": NAMESPACE}}
     rules = [
@@ -286,7 +309,7 @@ def deploy_operator(client: Client, policy: Obj) -> None:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _VALIDATOR},
         "subjects": [{"kind": "ServiceAccount", "name": _VALIDATOR, "namespace": NAMESPACE}],
     }
-    objects = [driver(), toolkit(), validator(), plugin()]
+    objects = [first or driver(), toolkit(), validator(), plugin(), *more]
     steps = objects[2]["spec"]["template"]["spec"]["initContainers"]
     steps.append(_step("plugin"))
     for step in steps[2:]:
@@ -305,9 +328,10 @@ def deploy_operator(client: Client, policy: Obj) -> None:
     }
     for daemon_set in objects:
         daemon_set["metadata"]["ownerReferences"] = [owner]
-        daemon_set["spec"]["template"]["spec"]["tolerations"] = [
-            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-        ]
+        spec = daemon_set["spec"]["template"]["spec"]
+        spec["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+        if selected:
+            spec["nodeSelector"] = selected[daemon_set["metadata"]["name"]]
     objects[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
     deploy(client, account, role, binding, *objects)
 

@@ -22,7 +22,14 @@ def exporter(world, **values):
     return world.pod(node, {"containers": [{**made, "readinessProbe": probe}], "volumes": volumes}).main[0]
 
 
-@pytest.mark.parametrize("values", [{}, {"DCGM_EXPORTER_LISTEN": ":9400", "DCGM_EXPORTER_COLLECTORS": COUNTERS}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"DCGM_EXPORTER_LISTEN": ":9400", "DCGM_EXPORTER_COLLECTORS": COUNTERS},
+        {"DCGM_EXPORTER_COLLECTORS": "/etc/dcgm-exporter/dcp-metrics-included.csv"},
+    ],
+)
 def test_it_serves_its_metrics(world, values):
     started = exporter(world, **values)
     world.until(lambda: started.ready)

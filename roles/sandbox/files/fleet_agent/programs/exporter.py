@@ -23,6 +23,12 @@ TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 Counter = tuple[str, str, str]
 
+#: Counters in its image (docker/Dockerfile copies etc).
+OF_IMAGE = tuple(
+    f"/etc/dcgm-exporter/{name}.csv"
+    for name in ("default-counters", "1.x-compatibility-metrics", "dcp-metrics-included")
+)
+
 
 class Failed(Exception):
     """The exporter ends with this error."""
@@ -111,11 +117,11 @@ def _records(proc: Any) -> Process:
             raise Failed(f"malformed ConfigMap '{reference}'; no 'metrics' key")
         return item["data"]["metrics"].splitlines()
     proc.say(f"level=INFO msg=\"Falling back to metric file '{path}'\"")
-    if path == settings.table.by_name["collectors"].default and not proc.view.is_file(path):
+    if path in OF_IMAGE and not proc.view.is_file(path):
         return [
             "DCGM_FI_DEV_GPU_TEMP, gauge, GPU temperature (in C).",
             "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).",
-        ]  # The image has it.
+        ]
     try:
         return proc.view.read(path).splitlines()
     except OSError as error:
