@@ -319,6 +319,18 @@ def test_the_plugin_waits_for_the_validation_of_this_boot() -> None:
         assert spec["runtimeClassName"] == "nvidia"
 
 
+@pytest.mark.parametrize("name", ["nvidia", "gpu"])
+def test_the_toolkit_configures_the_handler_of_the_runtime_class(name: str) -> None:
+    found = stack.manifests("driver", driver_runtime_class=name)
+    runtime_class = next(one for one in found if one["kind"] == "RuntimeClass")
+    toolkit = next(
+        one for one in found if one["kind"] == "DaemonSet" and one["metadata"]["name"] == "nvidia-container-toolkit"
+    )
+    env = {one["name"]: one.get("value") for one in toolkit["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert runtime_class["metadata"]["name"] == name
+    assert env["CONTAINERD_RUNTIME_CLASS"] == runtime_class["handler"]
+
+
 def test_consumers_of_the_driver_see_later_mounts() -> None:
     for role in ("driver", "device_plugin"):
         for name, _spec, container in containers(role):
