@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.tests.live.support import upstream_stack
 
 NAMESPACE = "gpu-operator"
 KERNEL = "6.8.0-111-generic"
@@ -290,25 +291,11 @@ def deploy_operator(
 
     policy: the stored ClusterPolicy. first: the driver, by default that of this stack. more: other DaemonSets. selected: node selectors by DaemonSet.
     """
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _VALIDATOR, "namespace": NAMESPACE}}
-    rules = [
-        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "create", "delete"]},
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
-    ]
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": _VALIDATOR},
-        "rules": rules,
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": _VALIDATOR},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _VALIDATOR},
-        "subjects": [{"kind": "ServiceAccount", "name": _VALIDATOR, "namespace": NAMESPACE}],
-    }
+    rules = (
+        ("apps", ["daemonsets"], ["get", "list", "watch"]),
+        ("", ["pods"], ["get", "list", "create", "delete"]),
+        ("", ["nodes"], ["get"]),
+    )
     objects = [first or driver(), toolkit(), validator(), plugin(), *more]
     steps = objects[2]["spec"]["template"]["spec"]["initContainers"]
     steps.append(_step("plugin"))
@@ -333,7 +320,7 @@ def deploy_operator(
         if selected:
             spec["nodeSelector"] = selected[daemon_set["metadata"]["name"]]
     objects[0]["metadata"]["labels"] = {"app.kubernetes.io/component": "nvidia-driver"}
-    deploy(client, account, role, binding, *objects)
+    deploy(client, *upstream_stack.account(_VALIDATOR, NAMESPACE, "ClusterRole", rules), *objects)
 
 
 def label_as_nfd_would(client: Client) -> None:

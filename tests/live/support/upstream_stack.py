@@ -142,6 +142,15 @@ def _nfd_container(name: str, memory: str, **more: t.Any) -> Obj:
     }
 
 
+def _conf(name: str, namespace: str, file: str, text: str) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {file: text},
+    }
+
+
 def nfd(
     namespace: str = NFD, prefix: str = "nfd", worker_conf: str = "", tolerations: t.Sequence[Obj] = ()
 ) -> list[Obj]:
@@ -149,7 +158,6 @@ def nfd(
     mounts, volumes = paths(_WORKER_PATHS, *_WORKER_PATHS)
     config = {"name": "conf", "mountPath": FEATURES, "readOnly": True}
     confs = {name: f"{prefix}-{name}-conf" for name in ("master", "worker")}
-    contents = {"master": "", "worker": worker_conf}
     volume = {name: {"name": "conf", "configMap": {"name": conf}} for name, conf in confs.items()}
     labels = {name: {"app.kubernetes.io/name": NFD, "app": f"nfd-{name}"} for name in ("master", "worker", "gc")}
     master = _nfd_container("nfd-master", "4Gi", volumeMounts=[config])
@@ -160,15 +168,8 @@ def nfd(
         *account("nfd-master", namespace, "ClusterRole", _MASTER_RULES),
         *account("nfd-gc", namespace, "ClusterRole", _GC_RULES),
         *account("nfd-worker", namespace, "Role", _WORKER_RULES),
-        *(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": conf, "namespace": namespace},
-                "data": {f"nfd-{name}.conf": contents[name]},
-            }
-            for name, conf in confs.items()
-        ),
+        _conf(confs["master"], namespace, "nfd-master.conf", ""),
+        _conf(confs["worker"], namespace, "nfd-worker.conf", worker_conf),
         workload(
             "Deployment",
             f"{prefix}-master",
