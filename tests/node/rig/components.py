@@ -6,10 +6,12 @@
 ensure_components(say) returns the folder with all of them. They consist of parts, each cached under its own key, so that a change of a stand-in
 rebuilds only the stand-ins:
 
-kubernetes  kubelet and Node Feature Discovery, from go.mod in tests/node/components
-stand-ins   programs of this project in tests/node/components, with the interfaces of images that are not available
-containerd  containerd, its shim and ctr
-toolkit     NVIDIA's container toolkit; its programs require cgo and thus a C compiler
+kubernetes     kubelet and Node Feature Discovery, from go.mod in tests/node/components
+device-plugin  NVIDIA's device plugin, GPU feature discovery, config-manager and MPS control daemon, from the same go.mod; they require cgo
+stand-ins      programs of this project in tests/node/components, with the interfaces of images that are not available
+library        the stand-in for NVIDIA's management library, in C
+containerd     containerd, its shim and ctr
+toolkit        NVIDIA's container toolkit; its programs require cgo and thus a C compiler
 
 Versions that are not in go.mod are in PINS. Without Go or a C compiler, Unavailable is raised, and the tests are skipped with this reason.
 """
@@ -48,7 +50,13 @@ KEPT = 7
 #: Seconds to wait for a build of another run; building everything takes this long on a busy machine.
 LOCK_TIMEOUT = 3600.0
 
-KUBERNETES, STAND_INS, CONTAINERD, TOOLKIT = "kubernetes", "stand-ins", "containerd", "toolkit"
+KUBERNETES, DEVICE_PLUGIN, STAND_INS = "kubernetes", "device-plugin", "stand-ins"
+LIBRARY, CONTAINERD, TOOLKIT = "library", "containerd", "toolkit"
+#: NVIDIA's programs for the kubelet, and the stand-in for the library that they load.
+PLUGIN_MODULE = "github.com/NVIDIA/k8s-device-plugin"
+MANAGEMENT_LIBRARY = "libnvidia-ml.so.1"
+#: First argument of a part that the C compiler builds.
+_CC = "cc"
 Say = c.Callable[[str], None]
 
 
@@ -74,7 +82,10 @@ class Components:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """Programs that one call of go builds. content: digest of their sources in the tests, if any. arguments: those of go, without the target."""
+    """Programs that one call of go or of the C compiler builds. arguments: those of the call, without the target.
+
+    content: digest of their sources in the tests, if any. cgo: whether a C compiler is needed.
+    """
 
     name: str
     programs: tuple[str, ...]
@@ -98,19 +109,27 @@ def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
         str(path.relative_to(sources)) for path in sorted(sources.rglob("*.go")) if not path.name.endswith("_test.go")
     ]
     commands = tuple(sorted(path.parent.name for path in sources.glob("*/main.go")))
-    build = ("build", "-trimpath")
+    build, tools = ("build", "-trimpath"), _tools(sources)
     return [
         Part(
             KUBERNETES,
             ("kubelet", "nfd-gc", "nfd-master", "nfd-worker"),
-            (*build, _stamps(sources), *_tools(sources)),
+            (*build, _stamps(sources), *(tool for tool in tools if not tool.startswith(PLUGIN_MODULE))),
             modules,
         ),
+        _device_plugin(sources, [tool for tool in tools if tool.startswith(PLUGIN_MODULE)], modules),
         Part(
             STAND_INS,
             commands,
             (*build, "-ldflags=-s -w", *(f"./{name}" for name in commands)),
             modules + digest_of(sources, stand_ins),
+        ),
+        Part(
+            LIBRARY,
+            (MANAGEMENT_LIBRARY,),
+            (_CC, "-O1", "-shared", "-fPIC", f"-Wl,-soname,{MANAGEMENT_LIBRARY}", "nvml/nvml.c"),
+            digest_of(sources, ["nvml/nvml.c"]),
+            cgo=True,
         ),
         _pinned(
             CONTAINERD,
@@ -121,6 +140,12 @@ def parts(sources: pathlib.Path = SOURCES) -> list[Part]:
         ),
         _toolkit(),
     ]
+
+
+def _device_plugin(sources: pathlib.Path, packages: list[str], modules: str) -> Part:
+    stamp = f"-ldflags=-s -w -X {PLUGIN_MODULE}/internal/info.version={version_of(sources, PLUGIN_MODULE)}"
+    programs = tuple(package.rpartition("/")[2] for package in packages)
+    return Part(DEVICE_PLUGIN, programs, ("build", "-trimpath", stamp, *packages), modules, cgo=True)
 
 
 def _toolkit() -> Part:
@@ -246,6 +271,7 @@ class Builder:
             for name, value in environment.items()
             if name not in ("GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "GOBIN")
         }
+        self._compiler = environment.get("CC") or "gcc"
         self._work = cache / "building"
 
     def build(self, required: list[Part], key: str) -> None:
@@ -266,9 +292,8 @@ class Builder:
         if not go:
             raise Unavailable(f"a real node needs Go {version} or newer to be built: {found}")
         path = self._environment.get("PATH")
-        compiler = self._environment.get("CC") or "gcc"
-        if any(part.cgo for part in missing) and not shutil.which(compiler, path=path):
-            raise Unavailable(f"a real node needs a C compiler to be built: {compiler} does not exist")
+        if any(part.cgo for part in missing) and not shutil.which(self._compiler, path=path):
+            raise Unavailable(f"a real node needs a C compiler to be built: {self._compiler} does not exist")
         free = shutil.disk_usage(self._cache).free
         if len(missing) > 1 and free < SPACE_NEEDED:
             raise Unavailable(
@@ -280,24 +305,23 @@ class Builder:
         made, log = self._work / part.name, self._work / f"{part.name}.log"
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
-        command, *rest = part.arguments
-        target = ("-o", f"{made}/") if command == "build" else ()
+        command = part.arguments[0]
         self._say(f"building {', '.join(part.programs)} with Go {go.version}: minutes, once (log: {log})")
         began = time.monotonic()
         with log.open("w", encoding="utf-8") as file:
             status = subprocess.run(
-                [go.path, command, *target, *rest],
+                self._command(part, go, made),
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 env=self._of_go(part, go, made),
-                cwd=self._sources if command == "build" else "/",
+                cwd="/" if command == "install" else self._sources,
                 check=False,
             ).returncode
         absent = [name for name in part.programs if not (made / name).is_file()]
         if status or absent:
             tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-            what = f"go {command} of {part.name} failed with status {status}" + f", without {', '.join(absent)}" * bool(
+            what = f"{command} of {part.name} failed with status {status}" + f", without {', '.join(absent)}" * bool(
                 absent
             )
             raise HwaccelError(
@@ -310,6 +334,29 @@ class Builder:
         place.parent.mkdir(exist_ok=True)
         put(made, place)
         self._say(f"built {part.name} in {time.monotonic() - began:.0f} s")
+
+    def _command(self, part: Part, go: Go, made: pathlib.Path) -> list[str]:
+        command, *rest = part.arguments
+        if command == _CC:
+            return [self._compiler, *rest, "-o", str(made / part.programs[0])]
+        target = ("-o", f"{made}/") if command == "build" else ()
+        return [go.path, command, *target, *(self._shared(go) if part.name == DEVICE_PLUGIN else ()), *rest]
+
+    def _shared(self, go: Go) -> list[str]:
+        """Flags with which a program that needs cgo takes the compiled packages of programs without, most of all those of Kubernetes.
+
+        With cgo Go compiles another net, and so each package that imports it. The tags are against that, but one of them is a constant in net; in the
+        overlay it has the value that it has without the tag. It only matters for which resolver of names is chosen. Without the file, nothing is shared.
+        """
+        root = subprocess.run([go.path, "env", "GOROOT"], capture_output=True, text=True, check=True, timeout=240)
+        off, on = (pathlib.Path(root.stdout.strip(), "src", "net", f"netgo_{state}.go") for state in ("off", "on"))
+        if not off.is_file() or not on.is_file():
+            return []
+        untagged, overlay = self._work / off.name, self._work / "overlay.json"
+        text = re.sub(r"^//go:build.*$", "", off.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        untagged.write_text(text, encoding="utf-8")
+        overlay.write_text(json.dumps({"Replace": {str(off): str(untagged), str(on): ""}}), encoding="utf-8")
+        return ["-tags=netgo,osusergo", f"-overlay={overlay}"]
 
     def _of_go(self, part: Part, go: Go, made: pathlib.Path) -> dict[str, str]:
         flags = "-modcacherw -buildvcs=false" + " -mod=readonly" * (part.arguments[0] == "build")

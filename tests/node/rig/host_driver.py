@@ -9,10 +9,9 @@ for which the kernel here has no driver.
 
 from __future__ import annotations
 
-import subprocess
-
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import MANAGEMENT_LIBRARY
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import LIBRARIES, defaults
 
@@ -28,7 +27,7 @@ OPEN_DEVICES = 'for file in /dev/nvidia[0-9]* /dev/nvhost-gpu; do [ ! -e "$file"
 # The folder of the loaded module exists already: KubernetesNode.set_gpus has created it.
 _INSTALL = r"""
 mkdir -p /sys/module/nvidia; echo "$version" >/sys/module/nvidia/version
-cp /rig/libnvidia-ml.so "$folder/libnvidia-ml.so.$version"; ln -sf "libnvidia-ml.so.$version" "$folder/libnvidia-ml.so.1"
+cp "$library" "$folder/libnvidia-ml.so.$version"; ln -sf "libnvidia-ml.so.$version" "$folder/libnvidia-ml.so.1"
 echo 'stand-in for libcuda.so' >"$folder/libcuda.so.$version"; ln -sf "libcuda.so.$version" "$folder/libcuda.so.1"
 mknod -m 666 /dev/nvidiactl c 195 255
 for gpu in $(seq 0 $((gpus - 1))); do mknod -m 666 "/dev/nvidia$gpu" c 195 "$gpu"; done
@@ -41,21 +40,9 @@ def permitted(*devices: str) -> str:
 
 
 def install_driver(machine: Machine, gpus: int) -> None:
-    """Installs the same files as packages of the driver. Raises RuntimeError without a working C compiler on the machine that runs the tests."""
-    target = machine.folder / "rig" / "libnvidia-ml.so"
-    command = [
-        "gcc",
-        "-shared",
-        "-fPIC",
-        "-Wl,-soname,libnvidia-ml.so.1",
-        "-o",
-        str(target),
-        str(SOURCES / "nvml" / "nvml.c"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr}")
-    settings = f"version={defaults('driver')['driver_version']} folder=/{LIBRARIES[architecture()]} gpus={gpus}"
+    """Installs the same files as packages of the driver, on a machine with the rig's programs."""
+    folder, library = f"/{LIBRARIES[architecture()]}", f"{PROGRAMS}/{MANAGEMENT_LIBRARY}"
+    settings = f"version={defaults('driver')['driver_version']} folder={folder} library={library} gpus={gpus}"
     machine.sh(f"{settings}\n{_INSTALL}")
 
 

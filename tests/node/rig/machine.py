@@ -132,18 +132,7 @@ class Machine:
         return sorted(path.name for path in (self.folder / "rig" / "devices").iterdir())
 
     def plug_device(self, slot: str, vendor: str, device: str, class_code: str) -> None:
-        """Adds a PCI device. The five files are those that NFD's source pci reads of each device."""
-        folder = self.folder / "rig" / "devices" / slot
-        folder.mkdir(parents=True)
-        values = {
-            "class": class_code,
-            "vendor": vendor,
-            "device": device,
-            "subsystem_vendor": vendor,
-            "subsystem_device": "0x1234",
-        }
-        for file, value in values.items():
-            (folder / file).write_text(f"{value}\n", encoding="ascii")
+        write_pci_device(self.folder / "rig" / "devices" / slot, vendor, device, class_code)
 
     def unplug_device(self, slot: str) -> None:
         shutil.rmtree(self.folder / "rig" / "devices" / slot)
@@ -171,6 +160,23 @@ class Machine:
         self.wait(
             "systemd has started its units", lambda: self.sh(command, check=False).strip() in ("running", "degraded")
         )
+
+
+def write_pci_device(folder: pathlib.Path, vendor: str, device: str, class_code: str) -> None:
+    """A PCI device in sysfs. NFD's source pci reads the first five files of each device, GPU feature discovery the others of NVIDIA's."""
+    folder.mkdir(parents=True)
+    values = {
+        "class": class_code,
+        "vendor": vendor,
+        "device": device,
+        "subsystem_vendor": vendor,
+        "subsystem_device": "0x1234",
+        "numa_node": "-1",
+        "resource": " ".join(["0x0000000000000000"] * 3),
+    }
+    for file, value in values.items():
+        (folder / file).write_text(f"{value}\n", encoding="ascii")
+    (folder / "config").write_bytes(bytes(256))
 
 
 def release_storage(folder: pathlib.Path, seconds: float = 240) -> None:

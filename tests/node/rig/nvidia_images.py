@@ -1,11 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Substitutes of NVIDIA's images, which would require their registry and a GPU: stand-ins under the same names.
+"""Substitutes of NVIDIA's images, which would require their registry: NVIDIA's programs where they can be built, and stand-ins under the same names.
 
 The names are read from the defaults of the roles and, for drivers, selected by _gpu for a node. Each image contains the programs that our manifests
 start, and a shell if the real image has one.
 
+The device plugin, GPU feature discovery and config-manager are real; NVIDIA's management library, which they load from the driver, is a stand-in.
 The container toolkit is real, except libnvidia-container, which is not a Go module and is not loaded in CDI mode. Its installer creates no device
 nodes here, because it would read their numbers from a real driver in /proc/devices.
 """
@@ -22,14 +23,12 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.driver_matrix import choose, os_tag
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer, Link, Script
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Components
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import MANAGEMENT_LIBRARY, Components
 
 ROLES = pathlib.Path(__file__).parents[3] / "roles"
 _PROGRAM = "usr/lib/hwaccel/stand-in"
 #: Folders of the driver's libraries, by architecture.
 LIBRARIES = {"amd64": "usr/lib/x86_64-linux-gnu", "arm64": "usr/lib/aarch64-linux-gnu"}
-#: Libraries by which programs detect a driver.
-_OF_DRIVER = ("libcuda.so", "libnvidia-ml.so")
 _TOOLKIT = (
     "nvidia-cdi-hook",
     "nvidia-container-runtime",
@@ -38,11 +37,11 @@ _TOOLKIT = (
     "nvidia-container-runtime.legacy",
     "nvidia-ctk",
 )
+_DEVICE_PLUGIN = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager", "mps-control-daemon")
 #: Programs of an image, and whether it has a shell, by role and variable.
 _IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
     ("driver", "driver_manager_image"): (("driver-manager",), False),
     ("driver", "driver_validator_image"): (("nvidia-validator", "vectorAdd"), True),
-    ("device_plugin", "device_plugin_image"): (("nvidia-device-plugin", "gpu-feature-discovery"), True),
     ("monitoring", "monitoring_image"): (("dcgm-exporter",), False),
     ("gpu_validation", "gpu_validation_integrated_image"): (("deviceQuery", "vectorAdd"), True),
 }
@@ -70,14 +69,21 @@ def driver_images(kernel: str, os_id: str, os_version: str, versions: c.Iterable
 
 def stand_ins(components: Components, drivers: c.Mapping[str, str]) -> tuple[list[Image], dict[str, Layer]]:
     """All substitutes of NVIDIA's images. drivers: the result of driver_images. The layer `busybox` is defined in images.py."""
-    layers: dict[str, Layer] = {"stand-in": {_PROGRAM: components.program("stand-in")}, "toolkit": _toolkit(components)}
+    layers: dict[str, Layer] = {
+        "stand-in": {_PROGRAM: components.program("stand-in")},
+        "toolkit": _toolkit(components),
+        "device-plugin": device_plugin(components),
+    }
     images = [
         Image(
             defaults("driver")["driver_toolkit_image"],
             ("busybox", "toolkit"),
             ("nvidia-toolkit",),
             environment=("CREATE_DEVICE_NODES=none",),
-        )
+        ),
+        Image(
+            defaults("device_plugin")["device_plugin_image"], ("busybox", "device-plugin"), ("nvidia-device-plugin",)
+        ),
     ]
     for (role, variable), (programs, shell) in _IMAGES.items():
         layers[variable] = {f"usr/bin/{name}": Link(f"/{_PROGRAM}") for name in programs}
@@ -102,10 +108,20 @@ def _driver(components: Components, version: str) -> Layer:
         "usr/local/bin/nvidia-driver": Link(f"/{_PROGRAM}"),
         "usr/bin/nvidia-smi": components.program("stand-in"),
     }
-    for name in _OF_DRIVER:
-        layer[f"{folder}/{name}.{version}"] = f"stand-in for {name} of NVIDIA's driver {version}\n"
+    libraries: Layer = {
+        "libcuda.so": f"stand-in for libcuda.so of NVIDIA's driver {version}\n",
+        "libnvidia-ml.so": components.program(MANAGEMENT_LIBRARY),
+    }
+    for name, content in libraries.items():
+        layer[f"{folder}/{name}.{version}"] = content
         layer[f"{folder}/{name}.1"] = Link(f"{name}.{version}")
     return layer
+
+
+def device_plugin(components: Components) -> Layer:
+    """NVIDIA's programs for the kubelet, with the libraries of this machine."""
+    programs = {name: components.program(name) for name in _DEVICE_PLUGIN}
+    return {f"usr/bin/{name}": path for name, path in programs.items()} | libraries_of(programs["nvidia-device-plugin"])
 
 
 def _toolkit(components: Components) -> Layer:

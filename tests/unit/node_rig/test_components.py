@@ -31,6 +31,12 @@ for word in "$@"; do
 done
 """
 
+FAKE_GCC = """#!/bin/sh
+echo "gcc $*" >> "$CALLS"
+while [ "$1" != -o ]; do shift; done
+echo library > "$2"; chmod 755 "$2"
+"""
+
 
 @pytest.fixture
 def sources(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -41,7 +47,7 @@ def sources(tmp_path: pathlib.Path) -> pathlib.Path:
 def environment(tmp_path: pathlib.Path) -> dict[str, str]:
     folder = tmp_path / "path"
     folder.mkdir()
-    for name, text in (("go", FAKE_GO), ("gcc", "#!/bin/sh\n")):
+    for name, text in (("go", FAKE_GO), ("gcc", FAKE_GCC)):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
     return {
@@ -80,6 +86,8 @@ def test_all_parts_are_built_once(sources: pathlib.Path, environment: dict[str, 
     assert found.program("containerd").is_file()
     assert {line.split()[0] for line in calls(environment) if "nvidia-ctk@" in line} == {"1"}
     assert {line.split()[0] for line in calls(environment) if "kubelet" in line} == {"0"}
+    assert {line.split()[0] for line in calls(environment) if "cmd/nvidia-device-plugin" in line} == {"1"}
+    assert found.program("libnvidia-ml.so.1").read_text(encoding="utf-8") == "library\n"
     assert len(calls(environment)) == len(parts(sources))
     assert ensure_components(messages.append, environment, sources) == found
     assert len(calls(environment)) == len(parts(sources))
@@ -92,6 +100,14 @@ def test_a_changed_stand_in_rebuilds_only_the_stand_ins(sources: pathlib.Path, e
     assert after.key != before.key
     assert len(calls(environment)) == len(parts(sources)) + 1
     assert "./pause" in calls(environment)[-1]
+
+
+def test_a_changed_library_rebuilds_only_the_library(sources: pathlib.Path, environment: dict[str, str]) -> None:
+    ensure_components(print, environment, sources)
+    (sources / "nvml" / "nvml.c").write_text("another", encoding="utf-8")
+    ensure_components(print, environment, sources)
+    assert len(calls(environment)) == len(parts(sources)) + 1
+    assert "nvml/nvml.c" in calls(environment)[-1]
 
 
 def test_builds_that_were_unused_for_a_week_are_deleted_by_the_next_build(

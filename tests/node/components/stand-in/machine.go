@@ -23,6 +23,8 @@ type Machine struct {
 	MemoryMiB  int    `json:"memory_mib"`
 	ECC        *bool  `json:"ecc"`
 	MIGCapable bool   `json:"mig_capable"`
+	// MIG has the profiles of a partitioned GPU's MIG devices, by GPU number.
+	MIG map[string][]string `json:"mig"`
 	// Integrated: the GPU is part of the processor.
 	Integrated bool   `json:"integrated"`
 	Faults     Faults `json:"faults"`
@@ -152,6 +154,26 @@ func (machine Machine) uncorrected(gpu int) string {
 
 func (machine Machine) xid(gpu int) int {
 	return machine.Faults.Xid[strconv.Itoa(gpu)]
+}
+
+// nvml returns the GPUs that NVIDIA's management library reports to a program, or the library's error if there are none.
+func nvml(machine Machine, roots ...string) ([]int, error) {
+	found, other := false, false
+	for _, root := range roots {
+		found, other = found || library(root, "libnvidia-ml.so") != "", other || mismatched(root) != ""
+	}
+	switch gpus := visible(devices, machine); {
+	case !found:
+		return nil, fmt.Errorf("ERROR_LIBRARY_NOT_FOUND")
+	case driverVersion() == "":
+		return nil, fmt.Errorf("ERROR_DRIVER_NOT_LOADED")
+	case other:
+		return nil, fmt.Errorf("ERROR_LIB_RM_VERSION_MISMATCH")
+	case len(gpus) == 0:
+		return nil, fmt.Errorf("ERROR_NO_PERMISSION")
+	default:
+		return gpus, nil
+	}
 }
 
 func contains(numbers []int, number int) bool {

@@ -1,5 +1,5 @@
 // Command stand-in contains all programs that replace one that is not available without NVIDIA's registry or a GPU: the driver and its manager,
-// validator, device plugin, GPU feature discovery, DCGM exporter, nvidia-smi and CUDA's samples. Its file name (argv[0]) selects the program. They use
+// validator, DCGM exporter, nvidia-smi and CUDA's samples. Its file name (argv[0]) selects the program. They use
 // the real interfaces and leave the same files as the real programs. They load no module and compute nothing, and their first line says so. Order,
 // files and messages follow roles/sandbox/files/fleet_agent/programs, which name the sources of each.
 //
@@ -16,18 +16,18 @@ import (
 )
 
 var programs = map[string]func([]string) int{
-	"cat":                   runCat,
-	"dcgm-exporter":         runExporter,
-	"deviceQuery":           runDeviceQuery,
-	"driver-manager":        runDriverManager,
-	"gpu-feature-discovery": runFeatureDiscovery,
-	"machine":               runMachine,
-	"nvidia-device-plugin":  runDevicePlugin,
-	"nvidia-driver":         runDriver,
-	"nvidia-smi":            runSMI,
-	"nvidia-validator":      runValidator,
-	"runc":                  runRunc,
-	"vectorAdd":             runVectorAdd,
+	"cat":              runCat,
+	"dcgm-exporter":    runExporter,
+	"describe":         runDescribe,
+	"deviceQuery":      runDeviceQuery,
+	"driver-manager":   runDriverManager,
+	"kubelet":          runKubelet,
+	"machine":          runMachine,
+	"nvidia-driver":    runDriver,
+	"nvidia-smi":       runSMI,
+	"nvidia-validator": runValidator,
+	"runc":             runRunc,
+	"vectorAdd":        runVectorAdd,
 }
 
 func main() {

@@ -23,7 +23,7 @@ func runMachine(arguments []string) int {
 		err = json.Unmarshal(text, &machine)
 	}
 	if err == nil {
-		err = prepare(text)
+		err = prepare(text, machine)
 	}
 	if err != nil {
 		return failed("%s: %v", arguments[0], err)
@@ -32,7 +32,7 @@ func runMachine(arguments []string) int {
 	return 0
 }
 
-func prepare(text []byte) error {
+func prepare(text []byte, machine Machine) error {
 	mounted := isFile(machineFile())
 	modules = shownModules
 	// Drivers write the folder of their firmware to this parameter, which kernels without a firmware loader do not have.
@@ -47,17 +47,10 @@ func prepare(text []byte) error {
 			return err
 		}
 	}
-	if err := replace(machineFile(), text); err != nil || mounted {
+	if err := writeDescriptions(text, machine); err != nil || mounted {
 		return err
 	}
 	return syscall.Mount(shownModules, "/sys/module", "", syscall.MS_BIND, "")
-}
-
-func replace(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // realPrograms are the paths, on Debian and others, of the programs in front of which this program is installed.

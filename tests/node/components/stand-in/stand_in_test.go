@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	deviceplugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
 // onMachine simulates a machine with a loaded driver and its device files.
@@ -125,69 +123,6 @@ func TestKernelsRunOnTheFirstVisibleGPU(t *testing.T) {
 	}
 }
 
-func TestAnUnhealthyGPUStaysUnhealthy(t *testing.T) {
-	machine := onMachine(t, `{"serial": "a", "count": 2, "faults": {"xid": {"1": 48}}}`, "nvidia0", "nvidia1")
-	offered, unhealthy := &plugin{machine: machine, gpus: []int{0, 1}, replicas: 1}, map[int]bool{}
-	if list := offered.offer(unhealthy); list[0].Health != deviceplugin.Healthy || list[1].Health != deviceplugin.Unhealthy {
-		t.Error(list)
-	}
-	if err := replace(machineFile(), []byte(twoGPUs)); err != nil {
-		t.Fatal(err)
-	}
-	if list := offered.offer(unhealthy); list[1].Health != deviceplugin.Unhealthy {
-		t.Error(list)
-	}
-}
-
-func TestSharedGPUsAreOfferedSeveralTimesAndPassedOnce(t *testing.T) {
-	var config pluginConfig
-	text := `{"version": "v1", "sharing": {"timeSlicing": {"renameByDefault": true, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}`
-	if err := json.Unmarshal([]byte(text), &config); err != nil {
-		t.Fatal(err)
-	}
-	replicas, name := config.shared()
-	if replicas != 4 || name != "nvidia.com/gpu.shared" {
-		t.Error(replicas, name)
-	}
-	machine := onMachine(t, twoGPUs, "nvidia0", "nvidia1")
-	if list := (&plugin{machine: machine, gpus: []int{0, 1}, replicas: replicas}).offer(map[int]bool{}); len(list) != 8 {
-		t.Error(list)
-	}
-	if answer := allocation([]string{"GPU-x::0", "GPU-x::3"}, "envvar"); answer.Envs["NVIDIA_VISIBLE_DEVICES"] != "GPU-x" {
-		t.Error(answer)
-	}
-}
-
-func TestDevicesArePassedByEachStrategy(t *testing.T) {
-	answer := allocation([]string{"GPU-x", "GPU-y"}, "cdi-annotations,cdi-cri")
-	if len(answer.Envs) != 0 || len(answer.CdiDevices) != 2 || answer.CdiDevices[1].Name != "k8s.device-plugin.nvidia.com/gpu=GPU-y" {
-		t.Error(answer)
-	}
-	expected := "k8s.device-plugin.nvidia.com/gpu=GPU-x,k8s.device-plugin.nvidia.com/gpu=GPU-y"
-	if answer.Annotations["cdi.k8s.io/nvidia-device-plugin_GPU-x"] != expected {
-		t.Error(answer.Annotations)
-	}
-}
-
-func TestTheSpecificationContainsPathsOfTheHost(t *testing.T) {
-	machine, root := onMachine(t, twoGPUs), t.TempDir()
-	folder := filepath.Join(root, "usr/lib/x86_64-linux-gnu")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "libcuda.so.595.91.07"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	made := specify(machine, []int{1}, root, "/run/nvidia/driver")
-	library := made.ContainerEdits.Mounts[0]
-	if library.HostPath != "/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.595.91.07" || library.ContainerPath != "/usr/lib/x86_64-linux-gnu/libcuda.so.595.91.07" {
-		t.Error(library)
-	}
-	if node := made.Devices[0].ContainerEdits.DeviceNodes[0]; node.Path != "/dev/nvidia1" || node.HostPath != "/run/nvidia/driver/dev/nvidia1" {
-		t.Error(node)
-	}
-}
-
 func TestModulesAreMountedLikeSys(t *testing.T) {
 	for _, mode := range []string{"ro", "rw"} {
 		path := filepath.Join(t.TempDir(), "config.json")
@@ -240,15 +175,6 @@ func TestDeviceQueryFailsWithoutLibraries(t *testing.T) {
 	}
 }
 
-func TestLabelsOfFeatureDiscovery(t *testing.T) {
-	labels := gpuLabels(onMachine(t, twoGPUs), 2, "595.91.07", pluginConfig{})
-	for key, expected := range map[string]string{"gpu.product": "NVIDIA-H100-80GB-HBM3", "gpu.count": "2", "cuda.driver-version.full": "595.91.07", "gpu.replicas": "1"} {
-		if labels["nvidia.com/"+key] != expected {
-			t.Error(key, labels["nvidia.com/"+key])
-		}
-	}
-}
-
 func exported(machine Machine, users map[string]string, fields ...string) string {
 	counters := []counter{}
 	for _, field := range fields {
@@ -279,5 +205,19 @@ func TestAGPUOffTheBusHasOnlyItsXid(t *testing.T) {
 	text := exported(machine, nil, "DCGM_FI_DEV_GPU_TEMP", "DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT")
 	if strings.Count(text, machine.uuid(0)) != 3 || strings.Count(text, machine.uuid(1)) != 1 || !strings.Contains(text, `xid="79"} 1`) {
 		t.Error(text)
+	}
+}
+
+func TestTheManagementLibraryReadsTheMachine(t *testing.T) {
+	text := `{"serial": "a", "product": "NVIDIA H100 80GB HBM3", "count": 2, "memory_mib": 81559, "mig_capable": true, "mig": {"1": ["3g.40gb"]}, "faults": {"xid": {"0": 48}}}`
+	machine := onMachine(t, text, "nvidia0", "nvidia1")
+	described := machine.describe()
+	for _, expected := range []string{
+		"gpu 0 " + machine.uuid(0) + " 81559 9.0 0 48 233010de NVIDIA H100 80GB HBM3\n", "gpu 1 " + machine.uuid(1) + " 81559 9.0 1 0 ",
+		"mig 1 1 2 " + machine.part(1, 0) + "\n", "profile 2 2 3 2 48 3 2 0 0 0 40779\n", "cuda 595 13020\n",
+	} {
+		if !strings.Contains(described, expected) {
+			t.Error(expected, "is not in", described)
+		}
 	}
 }
