@@ -107,6 +107,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/live/*", (*names(*LIVE, *SOAK_LIVE), *REAL, *HOSTS, "bench")),
     ("tests/node/components/*", ("stand-ins", NODE_PARTS.name, *REAL)),
     ("tests/node/rig/*", (NODE_PARTS.name, BOOT_PARTS.name, *REAL, *HOSTS, *UNITS)),
+    ("tests/node/real_programs.yml", (*REAL, *HOSTS, *UNITS)),
     ("tests/node/*", (*REAL, *HOSTS)),
     ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
     ("tests/unit/*", ("mutants", *UNITS, *HOSTS, *REAL)),

@@ -156,7 +156,7 @@ def test_cuda_needs_the_runtime(world, node):
             lambda s: s["containers"][0].update(volumeMounts=[]),
             "failed to create FS watcher for /var/lib/kubelet/device-plugins/",
         ),
-        (lambda s: s.pop("runtimeClassName"), "did you configure the NVIDIA Container Toolkit"),
+        (lambda s: s.pop("runtimeClassName"), "did you set the docker default runtime to `nvidia`?"),
         (
             lambda s: s["containers"][0]["env"].append({"name": "CONFIG_FILE", "value": "/config/c.yaml"}),
             "open /config/c.yaml: no such file or directory",

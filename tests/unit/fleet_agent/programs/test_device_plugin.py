@@ -51,7 +51,7 @@ def started(world, node, config, **values):
             ["Customizing the 'resources' field is not yet supported"],
         ),
         (
-            {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2, "rename": "example.com/half"}]}}},
+            {"sharing": {"timeSlicing": {"resources": [{"name": GPU, "replicas": 2, "rename": "half"}]}}},
             {GPU: 16},
             ["Setting the 'rename' field in sharing.timeSlicing.resources is not yet supported"],
         ),

@@ -36,3 +36,12 @@ def gpus(proc: Any) -> list[int]:
 def hold(proc: Any) -> None:
     """The process keeps the device files open: so that the kernel modules cannot be unloaded."""
     proc.host.clients.add(proc.container.container_id)
+
+
+#: nvmlErrorString. Of a library that cannot be loaded, go-nvml says its own name.
+_TEXTS = {"ERROR_DRIVER_NOT_LOADED": "Driver Not Loaded", "ERROR_NO_PERMISSION": "Insufficient Permissions"}
+
+
+def text(name: str) -> str:
+    """What programs print about an error of NVML."""
+    return _TEXTS.get(name, name)

@@ -16,7 +16,7 @@ from fleet_agent.loop import Park, Poll, Process, Sleep, Terminated
 from fleet_agent.machine import cdi, nvml
 from fleet_agent.machine.devices import PLUGIN_KIND, Endpoint, device_name
 from fleet_agent.machine.hostfs import gpu_uuid
-from fleet_agent.programs import yamltext
+from fleet_agent.programs import decoding, yamltext
 
 CDI_SPEC = f"/var/run/cdi/{PLUGIN_KIND.replace('/', '-')}.json"
 SOCKETS = "/var/lib/kubelet/device-plugins"
@@ -52,12 +52,17 @@ def load_config(proc: Any) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ConfigError(
             "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
-            f"unmarshal error: {error}"
+            f"unmarshal error: {decoding.of_yaml(error)}"
         ) from error
-    if not isinstance(config, dict) or (config.get("version") or "v1") != "v1":
+    if not isinstance(config, dict):
+        fault = decoding.of_kind(config, "value", "v1.Config")
+        raise ConfigError(
+            f"unable to load config: unable to finalize config: unable to parse config file: {NAMED}{fault}"
+        )
+    if (config.get("version") or "v1") != "v1":
         raise ConfigError(
             "unable to load config: unable to finalize config: unable to parse config file: error parsing config file: "
-            f"unknown version: {config.get('version') if isinstance(config, dict) else config}"
+            f"unknown version: {config['version']}"
         )
     fault = _sharing_fault(config.get("sharing") or {})
     if fault:
@@ -69,19 +74,31 @@ def load_config(proc: Any) -> dict[str, Any]:
 
 def _sharing_fault(sharing: dict[str, Any]) -> str:
     """UnmarshalJSON of ReplicatedResources and ReplicatedResource in api/config/v1/replicas.go."""
-    for method in sharing.values():
+    for name, method in sharing.items():
         if method is None:
             continue
         if not method.get("resources"):
             return "no resources specified"
         for resource in method["resources"]:
-            if "name" not in resource:
-                return "no resource name specified"
-            if "replicas" not in resource:
-                return "no replicas specified"
-            if int(resource["replicas"]) < 2:
-                return "number of replicas must be >= 2"
+            fault = _replica_fault(resource, f"struct field Sharing.sharing.{name}")
+            if fault:
+                return fault
     return ""
+
+
+def _replica_fault(resource: dict[str, Any], place: str) -> str:
+    """UnmarshalJSON of one resource, in its order."""
+    if "name" not in resource:
+        return "no resource name specified"
+    if fault := decoding.of_resource_name(resource["name"]):
+        return fault
+    if "replicas" not in resource:
+        return "no replicas specified"
+    if not isinstance(resource["replicas"], int):
+        return decoding.of_kind(resource["replicas"], place, "int")
+    if resource["replicas"] < 2:
+        return "number of replicas must be >= 2"
+    return decoding.of_resource_name(resource["rename"]) if resource.get("rename") else ""
 
 
 def shared_resources(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -121,7 +138,7 @@ def setting(proc: Any, config: dict[str, Any], name: str) -> Any:
 
 
 def device_plugin(proc: Any) -> Process:
-    proc.say("Starting NVIDIA Device Plugin")
+    proc.say(f'I main.go] "Starting NVIDIA Device Plugin" version="{proc.container.image.tag}"')
     while True:
         try:
             config = load_config(proc)
@@ -141,11 +158,9 @@ def device_plugin(proc: Any) -> Process:
         if fault:
             proc.say(fault)
             if setting(proc, config, "fail-on-init-error"):
-                proc.say(
-                    "E main.go] error starting plugins: error creating plugin manager: unable to create plugin manager: invalid device discovery strategy"
-                )
+                proc.say(f"E main.go] error starting plugins: {_NO_PLUGINS}: {_init_failed(proc)}")
                 return 1
-            proc.say("No devices found. Waiting indefinitely.")
+            proc.say(f"W factory.go] {_init_failed(proc)}\nI main.go] No devices found. Waiting indefinitely.")
             yield Park()
             return 0
         nvml.hold(proc)
@@ -189,12 +204,23 @@ def _discovery_fault(proc: Any, config: dict[str, Any]) -> str:
     error = nvml.error(proc, _root(proc))
     if not error:
         return ""
+    # resolveStrategy in cmd/nvidia-device-plugin/plugin-manager.go, then getResourceManagers in internal/plugin/factory.go.
+    unknown = "W plugin-manager.go] Unsupported platform detected; defaulting to nvml\n" * (not _has_nvml(proc))
     return (
-        f"E factory.go] Incompatible strategy detected auto\nE factory.go] NVML initialization failed: {error}\n"
-        "E factory.go] If this is a GPU node, did you configure the NVIDIA Container Toolkit?\n"
+        f"{unknown}E factory.go] Failed to initialize NVML: {nvml.text(error)}.\n"
+        "E factory.go] If this is a GPU node, did you set the docker default runtime to `nvidia`?\n"
         "E factory.go] You can check the prerequisites at: https://github.com/NVIDIA/k8s-device-plugin#prerequisites\n"
+        "E factory.go] You can learn how to set the runtime at: https://github.com/NVIDIA/k8s-device-plugin#quick-start\n"
         "E factory.go] If this is not a GPU node, you should set up a toleration or nodeSelector to only deploy this plugin on GPU nodes"
     )
+
+
+#: GetPlugins in cmd/nvidia-device-plugin/plugin-manager.go.
+_NO_PLUGINS = "error getting plugins: unable to create plugins: failed to construct resource managers"
+
+
+def _init_failed(proc: Any) -> str:
+    return f"nvml init failed: {nvml.text(nvml.error(proc, _root(proc)))}"
 
 
 def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
@@ -202,7 +228,7 @@ def endpoint(proc: Any, config: dict[str, Any]) -> Endpoint:
     name, replicas = "nvidia.com/gpu", 1
     _method, shared = shared_resources(config)
     for resource in shared.get("resources") or []:
-        if resource["name"] == name:
+        if decoding.resource_name(resource["name"]) == name:
             replicas = int(resource["replicas"])
             name += ".shared" if shared.get("renameByDefault") else ""
             break
@@ -240,8 +266,9 @@ def _serve(proc: Any, config: dict[str, Any]) -> Process:
     offered = endpoint(proc, config)
     if _uses_cdi(proc, config):
         _write_specification(proc, config, offered.id_strategy)
+    socket = f"{SOCKETS}/nvidia-{offered.resource.rpartition('/')[2]}.sock"
     proc.say(
-        f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {SOCKETS}/nvidia-gpu.sock"
+        f"I server.go] Starting GRPC server for '{offered.resource}'\nI server.go] Starting to serve '{offered.resource}' on {socket}"
     )
     starts = kubelet.kubelet_starts
     kubelet.devices.register(offered)

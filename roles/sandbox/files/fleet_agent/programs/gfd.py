@@ -13,6 +13,7 @@ from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
 from fleet_agent.machine import gpu_tools, nvml, products
 from fleet_agent.programs import flags
+from fleet_agent.programs.decoding import resource_name
 from fleet_agent.programs.device_plugin import ConfigError, load_config, setting, shared_resources
 from fleet_agent.programs.kept import Kept
 
@@ -25,7 +26,9 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
     product = products.find(gpu.product)
     driver, cuda = (version + "..").split("."), gpu_tools.cuda_version(version).split(".")
     method, shared = shared_resources(config)
-    resource = next((r for r in shared.get("resources") or [] if r.get("name") == "nvidia.com/gpu"), None)
+    named = [r for r in shared.get("resources") or [] if resource_name(r["name"]) == "nvidia.com/gpu"]
+    resource = named[0] if named else None
+    strategy = setting(proc, config, "mig-strategy")
     suffix = "-SHARED" if resource and not shared.get("renameByDefault") else ""
     found = {
         "cuda.driver-version.full": version,
@@ -46,9 +49,17 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
         "gpu.mode": "compute",
         "gpu.sharing-strategy": ("mps" if method == "mps" else "time-slicing") if resource else "none",
         "mig.capable": str(gpu.mig_capable).lower(),
-        "mig.strategy": setting(proc, config, "mig-strategy"),
-        "mps.capable": "false",
+        "mps.capable": str(method == "mps").lower(),
+        "vgpu.present": "false",
+        # Deprecated names (newVersionLabeler in internal/lm/nvml.go).
+        "cuda.driver.major": driver[0],
+        "cuda.driver.minor": driver[1],
+        "cuda.driver.rev": driver[2],
+        "cuda.runtime.major": cuda[0],
+        "cuda.runtime.minor": cuda[1],
     }
+    if strategy != "none":
+        found["mig.strategy"] = strategy
     if not setting(proc, config, "no-timestamp"):
         found["gfd.timestamp"] = now
     return {"nvidia.com/" + key: re.sub(r"[^A-Za-z0-9_.-]", "-", value) for key, value in found.items()}
@@ -63,7 +74,7 @@ def _uses_api(proc: Any, config: dict[str, Any]) -> bool:
 
 
 def gfd(proc: Any) -> Process:
-    proc.say("I main.go] Starting GPU feature discovery")
+    proc.say("I main.go] Starting OS watcher.")
     started = str(int(time.time()))
     starts = None
     kept = Kept(proc)
@@ -76,12 +87,12 @@ def gfd(proc: Any) -> Process:
                     raise ConfigError(f"unable to load config: unable to validate flags: {refusal}")
                 owners = (yield from _owners(proc)) if _uses_api(proc, config) else []
                 interval = _interval(proc, config)
-            error = "" if nvml.is_tegra(proc) else nvml.error(proc)
-            if error and setting(proc, config, "fail-on-init-error"):
-                # Without the library no platform is detected (resolveMode in internal/resource/factory.go).
-                without = "failed to create resource manager: unsupported strategy auto"
-                raise ConfigError(without if error == nvml.NO_LIBRARY else f"failed to initialize NVML: {error}")
-            found = {} if error or nvml.is_tegra(proc) else labels(proc, config, started)
+            if (strategy := setting(proc, config, "mig-strategy")) not in ("none", "single", "mixed"):
+                raise ConfigError(
+                    "error creating labeler: error creating resource labeler: failed to construct MIG resource labeler: unknown strategy: "
+                    + strategy
+                )
+            found = {} if nvml.is_tegra(proc) else _found(proc, config, started)
             if _uses_api(proc, config):
                 yield from _publish(proc, kept, found, owners)
             else:
@@ -90,7 +101,7 @@ def gfd(proc: Any) -> Process:
                 proc.view.write(path, "".join(f"{k}={v}\n" for k, v in found.items()))
         except OSError as error_:
             proc.say(
-                f"E main.go] error creating or updating NodeFeature: error atomically writing file '{error_.filename}': {error_.strerror}"
+                f"E main.go] error atomically writing file '{error_.filename}': open {error_.filename}: {str(error_.strerror).lower()}"
             )
             return 1
         except (ConfigError, ApiError, Unreachable) as error_:
@@ -112,6 +123,27 @@ def _interval(proc: Any, config: dict[str, Any]) -> float:
         raise ConfigError(
             f"unable to load config: unable to finalize config: unable to parse config file: {error}"
         ) from error
+
+
+def _found(proc: Any, config: dict[str, Any], started: str) -> dict[str, str]:
+    """Labels; without NVML an error, or only that there is no virtual GPU. The library is that of the container (nvml.New in main.go)."""
+    error = nvml.error(proc, "/")
+    if not error:
+        return labels(proc, config, started)
+    absent = error == nvml.NO_LIBRARY
+    if setting(proc, config, "fail-on-init-error"):
+        raise ConfigError(
+            "failed to create resource manager: unsupported strategy auto"
+            if absent
+            else f"error creating labeler: failed to initialize resource manager: {nvml.text(error)}"
+        )
+    proc.say(
+        'E factory.go] "using empty manager" err="unsupported strategy auto"'
+        if absent
+        else f"W fallback.go] Failed to initialize resource manager: {nvml.text(error)}"
+    )
+    proc.say("W main.go] No labels generated from any source")
+    return {"nvidia.com/vgpu.present": "false"}
 
 
 def _owners(proc: Any) -> Process:
