@@ -49,13 +49,6 @@ NO_NODE = {
     ("plugin", "libraries of another version"): "libraries of another version than the module in a container",
     ("config-manager", "no server"): "a file with the server's address: pods have a service account",
 }
-#: What the simulated programs do not check yet: flags and variables that the real ones do not have, their kinds, and required ones.
-ARGUMENTS = {
-    *(("plugin", name) for name in ("mps without a root", "unknown flag", "flag without its value", "no boolean")),
-    ("plugin", "no folder of the kubelet"),
-    *(("discovery", name) for name in ("unknown discovery strategy", "unknown flag", "no interval")),
-    *(("config-manager", name) for name in ("no node", "no label", "no folder of files", "no target", "unknown flag")),
-}
 KLOG = re.compile(r"^[IWEF] \S+\.go\] ")
 STARTED = re.compile(r'^I main\.go\] "Starting NVIDIA Device Plugin" version=')
 
@@ -154,8 +147,7 @@ def observed(world, case):
 def parameters():
     for row in ROWS:
         if row not in NO_NODE:
-            marks = [pytest.mark.xfail(strict=True, reason="arguments are not checked")] * (row in ARGUMENTS)
-            yield pytest.param(row, id=" ".join(row), marks=marks)
+            yield pytest.param(row, id=" ".join(row))
 
 
 @pytest.mark.parametrize("row", list(parameters()))
