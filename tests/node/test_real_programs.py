@@ -8,12 +8,15 @@ Runtime: half a minute.
 
 from __future__ import annotations
 
+import pathlib
+import subprocess
+import tempfile
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.node.rig import alone, recorded
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import recorded
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +32,25 @@ def test_the_record_is_what_the_programs_do(observed: dict[str, t.Any], kind: st
         name: (row, expected[kind][name]) for name, row in observed[kind].items() if row != expected[kind][name]
     }
     assert differences == {}
+
+
+def test_a_function_that_the_library_lacks_ends_the_program_with_its_name(
+    components: programs.Components, tmp_path: pathlib.Path
+) -> None:
+    lacking, without = "nvmlDeviceGetMemoryInfo", programs.Components(tmp_path / "bin", "without")
+    without.folder.mkdir()
+    for path in components.folder.iterdir():
+        (without.folder / path.name).symlink_to(path)
+    library = without.folder / programs.MANAGEMENT_LIBRARY
+    library.unlink()
+    subprocess.run(
+        ["gcc", f"-D{lacking}=other", "-shared", "-fPIC", "-o", library, programs.SOURCES / "nvml" / "nvml.c"],
+        check=True,
+        timeout=240,
+    )
+    row = recorded.rows()["discovery", "plain"]
+    with tempfile.TemporaryDirectory(prefix="alone-", dir="/tmp") as folder:
+        found = alone.run(without, pathlib.Path(folder), row)
+        output = pathlib.Path(folder, "tmp", "output").read_text(encoding="utf-8")
+    assert found["status"] == 127
+    assert f"undefined symbol: {lacking}" in output

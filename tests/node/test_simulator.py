@@ -49,6 +49,7 @@ DIFFERENT: dict[Key, str] = {
         "capacity",
         "nvidia.com/gpu",
     ): "the kubelet removes the devices of a deleted plugin after five minutes, which have passed in the simulator's time",
+    ("label", "nvidia.com/gpu.machine"): "the machine that runs the tests may have no table of DMI with its name",
     # The control plane sets these taints for the condition Ready, which is compared; for a short time without readiness it may set none.
     (
         "taint",

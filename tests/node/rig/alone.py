@@ -104,6 +104,7 @@ class _Root:
 
     @staticmethod
     def _link(source: pathlib.Path, target: pathlib.Path) -> None:
+        source = source.resolve()
         try:
             target.hardlink_to(source)
         except OSError:
