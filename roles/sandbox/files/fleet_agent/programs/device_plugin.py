@@ -151,7 +151,9 @@ def device_plugin(proc: Any) -> Process:
         if fault:
             proc.say(f"E main.go] error starting plugins: unable to validate flags: {fault}")
             return 1
-        if not proc.view.is_file(f"{SOCKETS}/kubelet.sock") or not proc.view.locate(SOCKETS).host:
+        socket = setting(proc, config, "kubelet-socket")
+        if not proc.view.is_file(socket) or not proc.view.locate(posixpath.dirname(socket)).host:
+            # The message has the folder's default, whatever the setting (main.go).
             proc.say(f"E main.go] failed to create FS watcher for {SOCKETS}/: no such file or directory")
             return 1
         fault = _discovery_fault(proc, config)
