@@ -5,7 +5,7 @@
 
 tests/node/real_programs.yml has the configurations, real_programs.json what the real programs did (NVIDIA/k8s-device-plugin at the version in it), and
 tests/node/rig/recorded.py how to record again. Compared are the exit status, warnings and errors word by word, labels, the resource and its devices,
-and how a device is given to a container. Of other messages the simulated programs have fewer, but none that the real ones do not have.
+and the variable with which a container gets one. Of other messages the simulated programs have fewer, but none that the real ones do not have.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.node.rig import recorded
 from ansible_collections.hwaccel.gpu.tests.node.rig.alone import DEFAULTS
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent.stack import PLUGIN, container, host, log, mount
+from fleet_agent.machine.hostfs import gpu_uuid
 from fleet_agent.machine.nvml import LIBRARY
 
 ROWS = recorded.rows()
@@ -48,6 +49,12 @@ NO_NODE = {
     ("discovery", "libraries of another version"): "libraries of another version than the module in a container",
     ("plugin", "libraries of another version"): "libraries of another version than the module in a container",
     ("config-manager", "no server"): "a file with the server's address: pods have a service account",
+}
+#: Ways to give a device to a container that the simulated kubelet does not follow, and why.
+NO_VARIABLE = {
+    ("plugin", "volume mounts"): "mounts in place of a variable",
+    ("plugin", "list strategy in a file"): "mounts in place of a variable",
+    ("plugin", "tegra without the library"): "the one device of a board",
 }
 KLOG = re.compile(r"^[IWEF] \S+\.go\] ")
 STARTED = re.compile(r'^I main\.go\] "Starting NVIDIA Device Plugin" version=')
@@ -135,7 +142,11 @@ def observed(world, case):
     found = {"status": status, "messages": messages(log(main))}
     for resource, endpoint in node.devices.endpoints.items():
         devices = {name: "Healthy" if healthy else "Unhealthy" for name, healthy in endpoint.devices.items()}
+        # The real plugin was asked for one of the second GPU, whose name comes first.
+        wanted = [name for name in devices if name.startswith("gpu#1")] or list(devices)
+        variable = node.devices.environment({resource: wanted[:1]}).get("NVIDIA_VISIBLE_DEVICES", "")
         found |= {
+            "variable": variable.replace(gpu_uuid(node.name, 1), "gpu#1"),
             "resource": resource,
             "devices": {name.replace("tegra#0", "tegra"): health for name, health in devices.items()},
         }
@@ -161,12 +172,15 @@ def test_the_simulated_program_does_what_the_real_one_did(world, row):
     assert invented == []
     assert found.get("resource") == real.get("resource")
     assert found.get("devices") == real.get("devices")
+    if row not in NO_VARIABLE:
+        variables = real.get("allocated", {}).get("envs", {})
+        assert found.get("variable", "") == variables.get("NVIDIA_VISIBLE_DEVICES", "")
     labels = {key: value for key, value in found.get("labels", {}).items() if key != "nvidia.com/gfd.timestamp"}
     assert labels == {key: value for key, value in real.get("labels", {}).items() if key != "nvidia.com/gfd.timestamp"}
 
 
 def test_configurations_without_a_node_exist() -> None:
-    assert [row for row in NO_NODE if row not in ROWS] == []
+    assert [row for row in (*NO_NODE, *NO_VARIABLE) if row not in ROWS] == []
 
 
 def test_enough_configurations_are_compared() -> None:
