@@ -45,7 +45,8 @@ def test_nodes_that_failed_early_are_reported_beside_the_error_that_stopped_a_la
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0
     (message,) = run.failures
-    for part in (STOPPED, "1 node has failed: training-3", "it crashed", "next: check its log"):
+    parts = STOPPED.split(". Next: ")
+    for part in (*parts, "the run has stopped, and 1 node has failed: training-3", "it crashed", "next: check its log"):
         assert part in message, message
     summary = run.summary["north"]
     assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)
