@@ -56,7 +56,11 @@ class ActionModule(DirectAction, CheckingAction):
         if "hwaccel_connection" not in wrong and (shared := self._without_credentials(variables)):
             return _problems([*(fault["text"] for fault in faults), shared])
         stages = sorted({stage for fault in faults for stage in fault["stages"]})
-        made = {"faults": faults, "blocked": bool(wrong & (_NEEDED | {"hwaccel_stages"})), "blocked_stages": stages}
+        made: dict[str, t.Any] = {
+            "faults": faults,
+            "blocked": bool(wrong & (_NEEDED | {"hwaccel_stages"})),
+            "blocked_stages": stages,
+        }
         if args["read"] and not wrong & _NEEDED:
             fleet = self.run_module(self._request(wrong, variables), variables, "hwaccel.gpu.node_info")
             if fleet.get("failed"):

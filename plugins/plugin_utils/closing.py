@@ -20,7 +20,9 @@ _LOG, _NEXT = "; log: ", "; next: "
 
 def of_sets(results: c.Iterable[c.Mapping[str, t.Any]]) -> Row:
     """What manifest_set changed, corrected and left alone, from its results for several sets: {changes, drift, foreign_fields}."""
-    changes, drift, foreign = [], [], []
+    changes: list[Row] = []
+    drift: list[Row] = []
+    foreign: list[Row] = []
     for result in results:
         changes += [
             {key: row.get(key) or "" for key in ("action", "kind", "namespace", "name", "reason")}
