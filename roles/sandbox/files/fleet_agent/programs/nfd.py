@@ -70,6 +70,8 @@ def worker(proc: Any) -> Process:
         # Read once, like the owners: a changed file requires a restart.
         config = read_config(proc, "nfd-worker.go")
         core = config.get("core") or {}
+        # The real one serves after its first discovery. Here the requests of that take the API server's time, which the scale of probes does not shorten.
+        serve(proc)
         owners = yield from _owners(proc, core, node)
         kept, once = Kept(proc), proc.settings["oneshot"]
         while True:
@@ -85,7 +87,6 @@ def worker(proc: Any) -> Process:
                 yield from _publish(proc, kept, {"features": published, "labels": found}, owners)
             if once:
                 return 0
-            serve(proc)  # Not before the first discovery (Run in nfd-worker.go).
             pause = _sleep_interval(core)
             yield from _until_next(proc, max(pause, proc.kubelet.agent.polite(proc)))
     except (Failed, ApiError, Unreachable) as error:
