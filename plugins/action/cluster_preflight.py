@@ -10,7 +10,6 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
-from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CLUSTER_SPEC
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
@@ -41,7 +40,7 @@ class ActionModule(DirectAction, CheckingAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _checked, args = self.validate_argument_spec(argument_spec=_OPTIONS | CLUSTER_SPEC)
+        _checked, args = self.validate_argument_spec(argument_spec=_OPTIONS)
         variables = dict(task_vars or {})
         undefined, warnings = self.checked(variables)
         made = _problems(undefined) if undefined else self._judged(args, variables)
@@ -70,7 +69,7 @@ class ActionModule(DirectAction, CheckingAction):
         return made
 
     def _request(self, wrong: set[str], variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        """Options of node_info: the connection of this task, and what all roles need to know."""
+        """Options of node_info: the connection of the cluster, and what all roles need to know."""
         excluded = (
             [] if "hwaccel_excluded_nodes" in wrong else as_list(self._value("hwaccel_excluded_nodes", variables) or [])
         )
@@ -78,7 +77,8 @@ class ActionModule(DirectAction, CheckingAction):
             self._value(own, variables) or self._value(shared, variables) or name for own, shared, name in _NAMESPACES
         ]
         return {
-            **{name: value for name, value in self._task.args.items() if name not in _OPTIONS},
+            # Module defaults would be evaluated before the connection is known to be valid.
+            **(self._value("hwaccel_connection", variables) or {}),
             "named_nodes": excluded,
             "pools": declared_pools(as_list(self._value("hwaccel_pools", variables) or [])),
             "namespaces": [] if any(name.endswith("namespace") for name in wrong) else namespaces,

@@ -147,6 +147,7 @@ ANSIBLE_FACING = tuple(
         ),
         "repository/test_playbooks.py",
         "repository/test_quick.py",
+        "repository/test_tags.py",
         "repository/test_undefined.py",
     )
 )

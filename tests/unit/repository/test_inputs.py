@@ -70,12 +70,12 @@ def bad_clusters(api: Fake) -> dict[str, dict[str, t.Any]]:
     return {name: cluster(api, name) | variables for name, variables in hosts.items()}
 
 
-def failure_messages(output: str) -> dict[str, list[str]]:
-    """The message of the last failure of each host."""
-    found = {}
-    for mark in re.finditer(r"fatal: \[([\w-]+)\]: FAILED! => (?=\{)", output):
-        found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end() :])[0]["msg"]
-    return found
+def reported(output: str, host: str) -> tuple[int, str]:
+    """Number of problems in the failure of a host, and the lines that were shown above it, without line ends."""
+    failure = list(re.finditer(rf"fatal: \[{host}\]: FAILED! => (?=\{{)", output))[-1]
+    message = json.JSONDecoder().raw_decode(output[failure.end() :])[0]["msg"]
+    shown = output[: failure.start()].rpartition(f" {host}: ")[2]
+    return int(message.partition(" problem")[0]), re.split(r" (?:bad-\d+|half-bad): |\[ERROR\]|fatal: ", shown)[0]
 
 
 def test_a_preflight_reports_all_problems_at_once(tmp_path: pathlib.Path, api: Fake) -> None:
@@ -90,23 +90,28 @@ def test_a_preflight_reports_all_problems_at_once(tmp_path: pathlib.Path, api: F
     given = {"gpu_clusters": {"hosts": {**hosts, "half-bad": cluster(api, "half-bad") | half_bad}}}
     code, output = run(tmp_path, *PLAYBOOK[:1], given, "--forks", "2", *PLAYBOOK[1:])
     assert code == 2, output
-    found = failure_messages(output)
+    found = {name: reported(output, name) for name in (*hosts, "half-bad")}
     for name, variables in hosts.items():
         expected = [" ".join(str(one.fault).split()) for one in judge.judge(variables)]
         assert len(expected) > 3
         # A cluster that could be reached may have more problems.
-        assert [text for text in found[name] if text in expected] == expected, name
-    assert sum(map(len, found.values())) >= (90 if WHOLE else 40)
-    assert [text.partition(" (")[0] for text in found["half-bad"]] == [
-        "'ten' is neither a number of nodes nor a percentage",
-        "'latest' is not a driver version",
-        "the selector 'pool=trainig' matches no node",
-        "the cluster has no node gpu-22",
-        "a patch matches no object of the set",
+        places = [found[name][1].find(text) for text in expected]
+        assert -1 not in places, (name, [text for text, place in zip(expected, places, strict=True) if place < 0])
+        assert places == sorted(places), name
+        assert found[name][0] >= len(expected)
+    assert sum(count for count, _shown in found.values()) >= (90 if WHOLE else 40)
+    count, shown = found["half-bad"]
+    half = [
+        "'ten' is neither a number of nodes nor a percentage (",
+        "'latest' is not a driver version (",
+        "the selector 'pool=trainig' matches no node (",
+        "the cluster has no node gpu-22 (",
+        "a patch matches no object of the set (",
     ]
-    # Only the messages are searched, because names of tasks are not part of them.
-    for texts in found.values():
-        assert not re.search(FORBIDDEN, "\n".join(texts)), texts
+    places = [shown.find(text) for text in half]
+    assert (count, places) == (len(half), sorted(places)) and -1 not in places, shown
+    for _count, shown in found.values():
+        assert not re.search(FORBIDDEN, shown), shown
     assert "planted" not in output
     assert {request.method for request in api.received} <= {"GET"}
 
@@ -130,4 +135,4 @@ def test_a_preflight_accepts_valid_answers(tmp_path: pathlib.Path, api: Fake) ->
         '[{"name": "a", "selector": "pool=training", "gpu": {"count": "8", "ecc": "", "mig": "false"}}]'
     )
     code, output = run(tmp_path, "preflight", {"gpu_clusters": {"hosts": {"good": cluster(api, "good") | given}}})
-    assert code == 0, failure_messages(output) or output[-4000:]
+    assert code == 0, output[-4000:]

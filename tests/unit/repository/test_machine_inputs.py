@@ -19,7 +19,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import FORBIDDEN
 from ansible_collections.hwaccel.gpu.tests.unit.repository.bad_machine_inputs import BAD, GOOD
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_inputs import failure_messages
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
 GROUPS = {
@@ -36,6 +35,14 @@ OF_PLAYBOOKS = {
 }
 #: On the oldest and the newest core one playbook is enough.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
+
+
+def failure_messages(output: str) -> dict[str, list[str]]:
+    """The message of the last failure of each host."""
+    found = {}
+    for mark in re.finditer(r"fatal: \[([\w-]+)\]: FAILED! => (?=\{)", output):
+        found[mark[1]] = json.JSONDecoder().raw_decode(output[mark.end() :])[0]["msg"]
+    return found
 
 
 def texts(role: str, given: dict[str, t.Any]) -> list[str]:

@@ -68,5 +68,7 @@ def test_tags_select_stages(tmp_path: pathlib.Path, arguments: tuple[str, ...], 
     code, output = run(tmp_path, "render", {"gpu_clusters": {"hosts": {"one": EXISTING}}}, *arguments)
     assert code == 0, output[-3000:]
     assert [
-        stage for stage in STAGES if f"TASK [hwaccel.gpu.{stage} : render | Show what was decided]" in output
+        stage
+        for stage in STAGES
+        if f"TASK [hwaccel.gpu.{stage} : render | Compute the plan, and stop if there are problems]" in output
     ] == taken
