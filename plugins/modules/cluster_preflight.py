@@ -12,7 +12,8 @@ short_description: Check the variables and credentials of a cluster, and read it
 description:
   - The first task of each playbook on clusters. It refuses variables that contain undefined values, reports misspelled ones, validates the values of
     the public variables of the stages, and refuses a host without credentials of its own if the inventory has several clusters.
-  - It then reads the fleet with M(hwaccel.gpu.node_info) and the options in C(hwaccel_connection) for all roles, and validates the variables that need the cluster.
+  - It then reads the fleet with M(hwaccel.gpu.node_info) and the options in C(hwaccel_connection) for all roles, and validates the variables that need the
+    cluster.
   - Problems are returned. A problem in one variable only skips what needs this variable. It changes nothing.
 author:
   - hwaccel.gpu contributors (@hwaccel)
