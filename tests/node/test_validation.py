@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections.abc as c
 import contextlib
 import json
+import re
 import typing as t
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import parse_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import WHOLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import validation
@@ -73,11 +75,12 @@ def left(cluster: Cluster) -> list[str]:
 
 
 def allocations(cluster: Cluster) -> int:
-    """Number of GPUs that the kubelet has requested from the plugin."""
-    metadata = cluster.pod(REAL, PLUGIN)["metadata"]
-    return cluster.client.logs(metadata["namespace"], metadata["name"], "nvidia-device-plugin", tail_lines=10000).count(
-        "] Allocate GPU-"
+    """Number of times that the kubelet has asked the plugin for GPUs since its start, from the kubelet's own metric."""
+    text = cluster.kubelet_metrics(REAL)
+    counts = re.findall(
+        rf'^kubelet_device_plugin_alloc_duration_seconds_count{{resource_name="{WHOLE}"}} (\d+)$', text, re.M
     )
+    return sum(map(int, counts))
 
 
 @contextlib.contextmanager

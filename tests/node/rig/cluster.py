@@ -11,6 +11,7 @@ import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Request
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.resources import WHOLE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -103,6 +104,13 @@ class Cluster:
         """Capacity and allocatable of a node."""
         status = self.client.get(NODE, node)["status"]
         return status["capacity"].get(WHOLE, ""), status["allocatable"].get(WHOLE, "")
+
+    def kubelet_metrics(self, node: str) -> str:
+        """What the kubelet of a node counts and measures, in the format of Prometheus."""
+        path = f"/api/v1/nodes/{node}/proxy/metrics"
+        return str(
+            self.client._transport.call(Request("GET", path, "reading the kubelet's metrics", accept="*/*")).text
+        )
 
     def others(self, node: str) -> list[str]:
         """Names of all nodes but one."""

@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #define MODULE "/sys/module/nvidia/version"
 
 enum {
-    SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15,
+    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, DRIVER_NOT_LOADED = 9, TIMEOUT = 10, GPU_IS_LOST = 15,
     LIB_RM_VERSION_MISMATCH = 18, MOST_GPUS = 16, MOST_SLICES = 7, MOST_PROFILES = 17, MOST_DEVICES = MOST_GPUS * (1 + MOST_SLICES), FIRST_BUS = 16,
     BRAND_NVIDIA = 14, ARCHITECTURE_HOPPER = 9, MIG_NOT_SUPPORTED = -1, TOPOLOGY_SYSTEM = 50, OFF_THE_BUS = 79,
     EVENT_SINGLE_BIT = 1, EVENT_DOUBLE_BIT = 2, EVENT_XID = 8, NO_INSTANCE = -1,
@@ -132,6 +133,7 @@ const char *nvmlErrorString(int status)
 {
     switch (status) {
     case SUCCESS: return "Success";
+    case UNINITIALIZED: return "Uninitialized";
     case INVALID_ARGUMENT: return "Invalid Argument";
     case NOT_SUPPORTED: return "Not Supported";
     case NO_PERMISSION: return "Insufficient Permissions";
@@ -152,19 +154,40 @@ int nvmlSystemGetDriverVersion(char *answer, unsigned size)
 
 int nvmlSystemGetNVMLVersion(char *answer, unsigned size) { return nvmlSystemGetDriverVersion(answer, size); }
 
-int nvmlInit_v2(void)
+/* The first of several initializations checks the driver and opens it, and the last end closes it: until then its modules are in use. */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static int users, opened = -1;
+
+static int initialize(void)
 {
     char loaded[80];
     version(loaded, sizeof loaded);
     if (!loaded[0]) return DRIVER_NOT_LOADED;
     if (!matches(loaded)) return LIB_RM_VERSION_MISMATCH;
-    if (access("/dev/nvidiactl", F_OK) != 0) return NO_PERMISSION;
-    look();
-    return SUCCESS;
+    opened = open("/dev/nvidiactl", O_RDONLY | O_CLOEXEC);
+    return access("/dev/nvidiactl", F_OK) == 0 ? SUCCESS : NO_PERMISSION;
+}
+
+int nvmlInit_v2(void)
+{
+    pthread_mutex_lock(&users_lock);
+    int status = users ? SUCCESS : initialize();
+    if (status == SUCCESS) users++;
+    pthread_mutex_unlock(&users_lock);
+    if (status == SUCCESS) look();
+    return status;
 }
 
 int nvmlInitWithFlags(unsigned flags) { (void)flags; return nvmlInit_v2(); }
-int nvmlShutdown(void) { return SUCCESS; }
+
+int nvmlShutdown(void)
+{
+    pthread_mutex_lock(&users_lock);
+    int status = users ? SUCCESS : UNINITIALIZED;
+    if (users && --users == 0 && opened >= 0) close(opened), opened = -1;
+    pthread_mutex_unlock(&users_lock);
+    return status;
+}
 
 int nvmlSystemGetCudaDriverVersion(int *answer)
 {
