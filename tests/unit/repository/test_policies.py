@@ -229,7 +229,7 @@ def test_action_group_names_the_modules_that_take_a_connection(group: str) -> No
     documented = {
         path.stem
         for path in (TOP / "plugins" / "modules").glob("*.py")
-        if f"hwaccel.gpu.{group}" in path.read_text(encoding="utf-8")
+        if f"  - hwaccel.gpu.{group}\n" in path.read_text(encoding="utf-8")
     }
     assert documented, "no module uses the fragment: the comparison would prove nothing"
     assert set(runtime["action_groups"][group]) == documented
