@@ -187,9 +187,16 @@ class Bench:
             # A policy for everybody may keep the node itself from the cluster.
             told = {lane.name: ("features", str(error))}
         finally:
-            self._apply(rendered.SETS[mutant.role], objects)
+            self._restored(mutant.role)
         caught = next((one for one in nodes if one.name in told), lane)
         return self._outcome(caught, told)
+
+    def _restored(self, role: str) -> None:
+        """Applies the shared objects until the API server takes them: for a while it still has the schema of a mutated kind."""
+        end = time.monotonic() + _LIMIT
+        while refused := self._apply(rendered.SETS[role], self.shared[role]):
+            assert time.monotonic() < end, refused
+            time.sleep(0.5)
 
     # -- lanes
 
