@@ -52,6 +52,8 @@ LEAST, FACTOR = 6.0, 2.0
 _LIMIT = 600.0
 #: Seconds after which nodes do not join because of a mutant.
 _NODES = 60.0
+#: Seconds in which the API server follows the schema of a kind.
+_SCHEMA = 1.0
 _GATES = ("features", "driver", "devices", "exporters")
 _SOUND = "sound"
 _DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
@@ -176,12 +178,14 @@ class Bench:
 
     def alone(self, mutant: Mutant) -> Outcome:
         """The mutated object in place of the cluster's own, a new node, and the cluster's own again."""
-        objects, lane = self.shared[mutant.role], Lane(self._name(), mutant, [], set())
+        lane = Lane(self._name(), mutant, [], set())
         nodes = [lane, Lane(self._name(), mutant, [], set(), board=True)] if lanes.on_board(mutant) else [lane]
-        broken = [*objects[: mutant.index], mutated(objects[mutant.index], mutant), *objects[mutant.index + 1 :]]
-        broken = [lanes.renewed(item, lane.name) if item is not broken[mutant.index] else item for item in broken]
         try:
-            refused = self._apply(rendered.SETS[mutant.role], broken)
+            refused = self._apply(rendered.SETS[mutant.role], self._broken(mutant, lane.name))
+            if mutant.kind == "CustomResourceDefinition" and not refused:
+                # The API server takes a moment to follow the schema that it has just got.
+                time.sleep(_SCHEMA)
+                refused = self._apply(rendered.SETS[mutant.role], self._broken(mutant, f"{lane.name}-again"))
             told = {lane.name: ("engine", refused)} if refused else self._judged(nodes, sound=False)
         except HwaccelError as error:
             # A policy for everybody may keep the node itself from the cluster.
@@ -190,6 +194,11 @@ class Bench:
             self._restored(mutant.role)
         caught = next((one for one in nodes if one.name in told), lane)
         return self._outcome(caught, told)
+
+    def _broken(self, mutant: Mutant, mark: str) -> list[Obj]:
+        objects = [lanes.renewed(item, mark) for item in self.shared[mutant.role]]
+        objects[mutant.index] = mutated(self.shared[mutant.role][mutant.index], mutant)
+        return objects
 
     def _restored(self, role: str) -> None:
         """Applies the shared objects until the API server takes them: for a while it still has the schema of a mutated kind."""
