@@ -60,12 +60,11 @@ def objects() -> list[tuple[Resource, dict[str, t.Any]]]:
     ]
 
 
-def pod() -> dict[str, t.Any]:
-    """Containers and their variables are those of NVIDIA's chart (k8s-device-plugin v0.19.0, templates/daemonset-device-plugin.yml)."""
-    image = defaults("device_plugin")["device_plugin_image"]
-    host = {"driver": "/run/nvidia/driver", "device-plugins": "/var/lib/kubelet/device-plugins"}
-    mounts = [{"name": "config", "mountPath": "/config"}, {"name": "available", "mountPath": "/available-configs"}]
-    node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+MOUNTS = [{"name": "config", "mountPath": "/config"}, {"name": "available", "mountPath": "/available-configs"}]
+
+
+def manager(name: str, image: str, oneshot: bool) -> dict[str, t.Any]:
+    """A container of config-manager."""
     values = {
         "NODE_LABEL": LABEL,
         "CONFIG_FILE_SRCDIR": "/available-configs",
@@ -73,13 +72,18 @@ def pod() -> dict[str, t.Any]:
         "PROCESS_TO_SIGNAL": "nvidia-device-plugin",
         # It takes the first value before it knows the node's label, which is then a change.
         "DEFAULT_CONFIG": "two",
+        "ONESHOT": str(oneshot).lower(),
+        "SEND_SIGNAL": str(not oneshot).lower(),
     }
+    node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    env = [node, *({"name": key, "value": value} for key, value in values.items())]
+    return {"name": name, "image": image, "command": ["config-manager"], "env": env, "volumeMounts": MOUNTS}
 
-    def manager(name: str, oneshot: bool) -> dict[str, t.Any]:
-        more = {"ONESHOT": str(oneshot).lower(), "SEND_SIGNAL": str(not oneshot).lower()}
-        env = [node, *({"name": key, "value": value} for key, value in (values | more).items())]
-        return {"name": name, "image": image, "command": ["config-manager"], "env": env, "volumeMounts": mounts}
 
+def pod() -> dict[str, t.Any]:
+    """Containers and their variables are those of NVIDIA's chart (k8s-device-plugin v0.19.0, templates/daemonset-device-plugin.yml)."""
+    image = defaults("device_plugin")["device_plugin_image"]
+    host = {"driver": "/run/nvidia/driver", "device-plugins": "/var/lib/kubelet/device-plugins"}
     plugin = {
         "name": "plugin",
         "image": image,
@@ -92,7 +96,7 @@ def pod() -> dict[str, t.Any]:
         "securityContext": {"privileged": True},
         "volumeMounts": [
             # config.yaml is a link to the selected file.
-            *mounts,
+            *MOUNTS,
             {"name": "driver", "mountPath": "/driver-root", "mountPropagation": "HostToContainer"},
             {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"},
         ],
@@ -108,8 +112,8 @@ def pod() -> dict[str, t.Any]:
         "runtimeClassName": "nvidia",
         "shareProcessNamespace": True,
         "terminationGracePeriodSeconds": 5,
-        "initContainers": [manager("init", True)],
-        "containers": [plugin, manager("sidecar", False)],
+        "initContainers": [manager("init", image, True)],
+        "containers": [plugin, manager("sidecar", image, False)],
         "volumes": volumes,
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": NAME, "namespace": "default"}, "spec": spec}

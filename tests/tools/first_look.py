@@ -16,7 +16,9 @@ BEGIN, END = "<!-- first look: begin", "<!-- first look: end -->"
 def table(log: str) -> str:
     """The lines of the demo's last task, from its verdict, with a replacement for the home folder."""
     lines = re.sub(r"\x1b\[[0-9;]*m", "", log).splitlines()
-    first = next(number for number, line in enumerate(lines) if re.fullmatch(r"All \d+ nodes passed the gates; .*", line))
+    first = next(
+        number for number, line in enumerate(lines) if re.fullmatch(r"All \d+ nodes passed the gates; .*", line)
+    )
     last = next(number for number, line in enumerate(lines) if number > first and line.startswith("ok: "))
     recap = [line for line in lines[last:] if re.search(r"\bok=\d+\s+changed=\d+", line)]
     return re.sub(
