@@ -205,6 +205,8 @@ class Bench:
         end = time.monotonic() + _LIMIT
         while refused := self._apply(rendered.SETS[role], self.shared[role]):
             assert time.monotonic() < end, refused
+            # A mutated kind may have been unknown.
+            self.client.forget_discovery()
             time.sleep(0.5)
 
     # -- lanes
