@@ -76,6 +76,9 @@ class Run:
             return ""
         end = self.stdout.rfind(f"fatal: [{task['host']}]: FAILED!")
         begin = self.stdout.rfind(f"\n{task['host']}:\n", 0, end)
+        # Lines of other hosts follow, which ended with the same task.
+        others = [self.stdout.find(f"\n{host}:\n", begin, end) for host in self.recap if host != task["host"]]
+        end = min([end, *(place for place in others if place >= 0)])
         return self.stdout[begin:end] if 0 <= begin < end else ""
 
     def shown(self, host: str) -> str:

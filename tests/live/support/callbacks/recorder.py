@@ -31,13 +31,14 @@ def _keep_arguments(path: str) -> None:
 
     run = DirectAction.run_module
 
-    def keep_and_run(self: t.Any, args: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+    def keep_and_run(
+        self: t.Any, args: dict[str, t.Any], task_vars: dict[str, t.Any], module: str | None = None
+    ) -> dict[str, t.Any]:
         # Each line is one write, because several workers append to the same file.
         with open(path, "a", encoding="utf-8") as stream:
-            stream.write(
-                json.dumps({"module": self._task.action.rpartition(".")[2], "arguments": args}, default=str) + "\n"
-            )
-        return run(self, args, task_vars)
+            name = (module or self._task.action).rpartition(".")[2]
+            stream.write(json.dumps({"module": name, "arguments": args}, default=str) + "\n")
+        return run(self, args, task_vars, module)
 
     DirectAction.run_module = keep_and_run  # type: ignore[method-assign]
 
