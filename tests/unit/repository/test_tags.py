@@ -45,12 +45,14 @@ def test_every_playbook_refuses_tags_that_do_not_exist_in_its_first_play(name: s
     ("name", "step"),
     [
         ("site", f"choose stages among {', '.join(STAGES)}"),
-        ("teardown", "remove --tags and --skip-tags"),
-        ("node_runtime", "remove --tags and --skip-tags"),
+        ("teardown", "remove --tags (AWX: Job Tags)"),
+        ("node_runtime", "remove --tags (AWX: Job Tags)"),
     ],
 )
 def test_tags_that_do_not_exist_are_refused_before_anything_else(tmp_path: pathlib.Path, name: str, step: str) -> None:
-    code, output = run(tmp_path, name, GROUPS, "--tags", "drivers", "--skip-tags", "monitors", "--check")
+    code, output = run(
+        tmp_path, name, GROUPS, "--tags", "drivers,monitors", "--skip-tags", "molecule-notest", "--check"
+    )
     assert code == 2, output[-3000:]
     assert f"These tags do not exist here: drivers, monitors. Next: {step}" in output
     assert output.count("TASK [") < 4
