@@ -140,6 +140,7 @@ def configured(cluster: Cluster, enabled: Enabled) -> c.Iterator[None]:
     cluster.wait("the plugin is gone", lambda: shared(cluster) in ("", "0"))
 
 
+@pytest.mark.slow
 def test_the_label_selects_the_configuration_and_a_change_restarts_the_plugin(
     cluster: Cluster, configured: None
 ) -> None:
@@ -153,6 +154,7 @@ def test_the_label_selects_the_configuration_and_a_change_restarts_the_plugin(
     assert cluster.gpus(REAL) == ("2", "2")
 
 
+@pytest.mark.slow
 def test_a_shared_gpu_reaches_its_container_by_a_variable(cluster: Cluster, configured: None) -> None:
     cluster.wait("GPUs are allocatable", lambda: shared(cluster) not in ("", "0"))
     container = {
