@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import pathlib
 import re
 import subprocess
@@ -21,10 +20,12 @@ class Repository:
 
     def __init__(self, folder: pathlib.Path, tag: str) -> None:
         self.folder, self.tag = folder, tag
+        self._texts: dict[str, str] = {}
 
-    @functools.cache  # noqa: B019 - a run reads each file once
     def text(self, path: str) -> str:
-        return self._git("show", f"{self.tag}:{path}")
+        if path not in self._texts:
+            self._texts[path] = self._git("show", f"{self.tag}:{path}")
+        return self._texts[path]
 
     def listing(self, folder: str) -> list[str]:
         return self._git("ls-tree", "-r", "--name-only", self.tag, folder).splitlines()

@@ -61,7 +61,7 @@ def record_functions(folder: pathlib.Path, repository: Repository) -> list[str]:
     known = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
     all_pairs = [pair for component in load("sources")["components"].values() for pair in component["pairs"]]
     now = theirs.functions(all_pairs, repository)
-    path.write_text(records.HEAD.split("---")[0] + "---\n" + yaml.safe_dump(now), encoding="utf-8")
+    path.write_text(records.HEAD.partition("---")[0] + "---\n" + yaml.safe_dump(now), encoding="utf-8")
     return [
         f"{theirs.CODE}: {name} has changed: does sources.yml still say what it sets?"
         for name, digest in now.items()

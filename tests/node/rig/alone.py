@@ -155,9 +155,10 @@ class _Root:
             yield offers
             return
         argv = ["chroot", str(self._folder), "/usr/bin/stand-in", "kubelet", f"/{SOCKETS}"]
+        socket = self._folder / SOCKETS / "kubelet.sock"
         with offers.open("w", encoding="utf-8") as file, subprocess.Popen(argv, stdout=file) as process:
             try:
-                _until(lambda: (self._folder / SOCKETS / "kubelet.sock").exists())
+                _until(socket.exists)
                 yield offers
             finally:
                 process.terminate()
