@@ -7,9 +7,9 @@ The test compares labels, taints, conditions, resources and pods, each by the or
 expected state. A state of the simulated node may be too short to be observed, but each of its observed states has to be observed of the real node
 as well, in the same order, and both have to end in the same state.
 
-Steps that need no driver to start are compared in `make test` as well, on the node and its simulated twin that other tests use.
+Steps that need no driver to start are a short scenario of their own, on the node and its simulated twin that other tests use.
 
-Runtime: half a minute of `make test`. In `make soak` ten minutes: three for the delays before the driver's startup probe, three until a plugin's probe fails
+Runtime: half a minute for the short one, ten minutes for the other: three for the delays before the driver's startup probe, three until a plugin's probe fails
 after its gate has closed.
 """
 
@@ -229,6 +229,7 @@ def late(step: dict[str, t.Any], seconds: dict[str, float], names: tuple[str, st
     return line if abs(real - simulated) > step["apart"] else ""
 
 
+@pytest.mark.slow
 def test_a_node_and_its_twin_pass_the_same_states_in_the_short_scenario(cluster: Cluster, enabled: Enabled) -> None:
     assert [step["step"] for step in SHORT][-1:] == ["the GPU is free"], "both nodes are left as they were"
     with Observer(cluster.sandbox.kubeconfig, PRESENT) as observer:
