@@ -9,20 +9,11 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.filter.closing_lines import closing_lines
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
+from ansible_collections.hwaccel.gpu.tests.unit.filter.test_fleet_table import ROW
 
-ROW = {
-    "pool": "training",
-    "nodes": 8,
-    "expected": 64,
-    "seen": 64,
-    "passed": 8,
-    "failed": 0,
-    "kernels": [],
-    "drivers": [],
-}
 GATE: dict[str, t.Any] = {
     "gate": "driver",
-    "pools": [ROW | {"simulated": 0, "settled": 1.0}],
+    "pools": [ROW],
     "failed_nodes": [],
     "faults": [],
 }

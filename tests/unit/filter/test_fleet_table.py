@@ -10,22 +10,24 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.filter.fleet_table import fleet_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 
+#: A pool that has passed a gate.
+ROW: dict[str, t.Any] = {
+    "pool": "training",
+    "nodes": 8,
+    "expected": 64,
+    "seen": 64,
+    "passed": 8,
+    "failed": 0,
+    "settled": 0,
+    "kernels": [],
+    "drivers": [],
+    "simulated": 0,
+}
+
 
 def test_the_table_counts_proofs_where_nodes_were_validated() -> None:
-    row = {
-        "pool": "training",
-        "nodes": 8,
-        "expected": 64,
-        "seen": 64,
-        "passed": 8,
-        "failed": 0,
-        "settled": 0,
-        "kernels": [],
-        "drivers": [],
-        "simulated": 0,
-    }
-    devices = {"gate": "devices", "pools": [row, row | {"pool": "off"}]}
-    validation = {"gate": "validation", "pools": [row | {"passed": 5, "unproven": 2, "failed": 1}]}
+    devices = {"gate": "devices", "pools": [ROW, ROW | {"pool": "off"}]}
+    validation = {"gate": "validation", "pools": [ROW | {"passed": 5, "unproven": 2, "failed": 1}]}
     header, _rule, off, training = fleet_table(gate_summary([devices, validation]))
     place = header.index("proofs")
     assert training[place:].startswith("5 proven, 2 unproven, 1 failed")

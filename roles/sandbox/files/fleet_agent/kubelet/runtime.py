@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet_agent.kubelet import process
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.machine import cdi, images
+from fleet_agent.machine import cdi, images, nvml
 from fleet_agent.machine.hostfs import gpu_uuid
 
 DEFAULT_HANDLERS = ("", "runc")
@@ -205,9 +205,9 @@ def _by_driver(container: Any, chosen: list[str], count: int, binary: str, root:
     """A specification in memory, of what NVML reports (newAutomaticCDISpecModifier)."""
     host = container.pod.kubelet.host
     error = (
-        "ERROR_LIBRARY_NOT_FOUND"
+        nvml.NO_LIBRARY
         if host.read(root.rstrip("/") + cdi.LIBRARY) is None
-        else "ERROR_DRIVER_NOT_LOADED"
+        else nvml.NO_MODULE
         if "nvidia" not in host.modules
         else ""
     )

@@ -10,7 +10,7 @@ from typing import Any
 from fleet_agent.machine import gpu_tools
 from fleet_agent.machine.cdi import LIBRARY
 
-NO_LIBRARY = "ERROR_LIBRARY_NOT_FOUND"
+NO_LIBRARY, NO_MODULE = "ERROR_LIBRARY_NOT_FOUND", "ERROR_DRIVER_NOT_LOADED"
 
 
 def is_tegra(proc: Any) -> bool:
@@ -25,7 +25,7 @@ def error(proc: Any, driver_root: str = "") -> str:
     ):
         return NO_LIBRARY
     if "nvidia" not in proc.host.modules:
-        return "ERROR_DRIVER_NOT_LOADED"
+        return NO_MODULE
     return "" if gpus(proc) else "ERROR_NO_PERMISSION"
 
 
@@ -39,7 +39,7 @@ def hold(proc: Any) -> None:
 
 
 #: nvmlErrorString. Of a library that cannot be loaded, go-nvml says its own name.
-_TEXTS = {"ERROR_DRIVER_NOT_LOADED": "Driver Not Loaded", "ERROR_NO_PERMISSION": "Insufficient Permissions"}
+_TEXTS = {NO_MODULE: "Driver Not Loaded", "ERROR_NO_PERMISSION": "Insufficient Permissions"}
 
 
 def text(name: str) -> str:
