@@ -11,9 +11,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
-# The files are read in the process that forks workers, so that not every worker reads them.
-_variables.public()
-
 
 class ActionModule(CheckingAction):
     """The action of variables. It connects to no host."""

@@ -14,6 +14,10 @@ from ansible.template import Templar
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 
+# The files are read in the process that forks workers, so that not every worker reads them.
+_variables.public()
+_variables.facts()
+
 
 class CheckingAction(ActionBase):
     """An action that checks variables before it does anything else."""
