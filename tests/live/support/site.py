@@ -79,7 +79,7 @@ class Run:
         # Lines of other hosts follow, which ended with the same task.
         others = [self.stdout.find(f"\n{host}:\n", begin, end) for host in self.recap if host != task["host"]]
         end = min([end, *(place for place in others if place >= 0)])
-        return self.stdout[begin:end] if 0 <= begin < end else ""
+        return self.stdout[begin:end].rstrip("\n") + "\n" if 0 <= begin < end else ""
 
     def shown(self, host: str) -> str:
         """What it has told of one host, outside of failures."""
