@@ -1,6 +1,6 @@
 # hwaccel.gpu: everything that a user or a contributor starts. The recipes only name what tests/tools does.
 # Variables: FLEET=path of a fleet file, POOLS=declared for its pools as an inventory declares them (demo), PYTHON=another Python (3.11 or newer),
-# PART=a part of soak, BASE=a commit that test-changed compares with, ARGS=more arguments for ansible-playbook (demo) or pytest (test-unit, test-live).
+# REPOSITORY=address of the source (dist), PART=a part of soak, BASE=a commit that test-changed compares with, ARGS=more arguments for ansible-playbook (demo) or pytest (test-unit, test-live).
 SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
@@ -61,8 +61,8 @@ upstream: tree ## Compare the manifests of other projects with ours again (TREES
 costs: ## What the last `make test` measured becomes the budget of each job, in docs/contributing.md
 	@$(PY) tests/tools/costs.py
 
-dist: tree ## Build the collection's tarball into .build/dist
-	@$(IN) demo -- ansible-galaxy collection build --force --output-path "$(CURDIR)/.build/dist"
+dist: tree ## Build the collection's tarball into dist (REPOSITORY=URL, without which Galaxy refuses it)
+	@$(IN) demo -- python tests/tools/dist.py "$(CURDIR)/dist" $(if $(REPOSITORY),--repository "$(REPOSITORY)")
 
 fresh: ## make demo and make test in a new minimal Debian root with only Python and Make (needs root and apt, which brings mmdebstrap)
 	@tests/tools/fresh_machine

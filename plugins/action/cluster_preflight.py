@@ -10,20 +10,19 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _lines, _stages, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs.restriction import Restriction
 
 _OPTIONS: dict[str, dict[str, t.Any]] = {
     "stages": {"type": "list", "elements": "str", "default": [], "choices": list(table.ROLES)},
     "read": {"type": "bool", "default": True},
-    "stop": {"type": "bool", "default": False},
 }
 #: Any of these options of hwaccel_connection selects a cluster.
 _CREDENTIALS = ("kubeconfig", "host", "api_key", "client_cert", "context")
 #: An error in one of these prevents reading the fleet.
-_NEEDED = {"hwaccel_connection", "hwaccel_pools"}
+_NEEDED = {"hwaccel_connection", "hwaccel_pools", "hwaccel_only_pools", "hwaccel_only_nodes"}
 _AGENTS = "hwaccel-gpu"
 #: Variables of the namespaces of a run, each with the variables and the name that are used instead if it is not set.
 _NAMESPACES = (
@@ -35,18 +34,21 @@ _NAMESPACES = (
 )
 
 
-class ActionModule(DirectAction, CheckingAction):
+class ActionModule(_stages.StageAction, CheckingAction):
     """The action of cluster_preflight. An error in a variable only skips what needs the variable, so that all others are reported as well."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _checked, args = self.validate_argument_spec(argument_spec=_OPTIONS)
-        variables = dict(task_vars or {})
+        # The play knows the defaults of all roles.
+        variables = _variables.without_defaults(task_vars or {})
         undefined, warnings = self.checked(variables)
         made = _problems(undefined) if undefined else self._judged(args, variables)
-        result |= {"changed": False, "fleet": {}, **made} | ({"warnings": warnings} if warnings else {})
-        if args["stop"] and made["faults"]:
-            result |= {"failed": True, "msg": [fault["text"] for fault in made["faults"]]}
+        if args["read"] and not made["blocked"]:
+            self._plan(made, dict(task_vars or {}))
+        result |= {"changed": False, "fleet": {}, "plans": {}, "only": {}, "left_out": [], **made} | (
+            {"warnings": warnings} if warnings else {}
+        )
         return result
 
     def _judged(self, args: dict[str, t.Any], variables: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -60,13 +62,42 @@ class ActionModule(DirectAction, CheckingAction):
             "blocked": bool(wrong & (_NEEDED | {"hwaccel_stages"})),
             "blocked_stages": stages,
         }
+        if not args["read"] and not wrong & _NEEDED and (only := self._only(variables)):
+            text = f"{only.variables} cannot restrict this playbook, which works on the whole cluster. Next: remove it, or use --limit"
+            made["faults"].append({"text": text, "stages": []})
         if args["read"] and not wrong & _NEEDED:
             fleet = self.run_module(self._request(wrong, variables), variables, "hwaccel.gpu.node_info")
             if fleet.get("failed"):
                 return _problems([*(fault["text"] for fault in faults), *_texts(fleet.get("msg"))])
-            made["fleet"] = fleet
             made["faults"] += _input_faults.judged([], variables, self._templar.template, fleet)
+            self._restrict(made, fleet, variables)
+            made["fleet"] = {name: value for name, value in fleet.items() if name != "nodes"}
         return made
+
+    def _restrict(self, made: dict[str, t.Any], fleet: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
+        only = self._only(variables)
+        made["only"] = {"pools": list(only.pools), "nodes": list(only.nodes)}
+        if only:
+            made["faults"] += [{**fault.as_dict(), "stages": []} for fault in only.faults(fleet)]
+            made["left_out"] = only.left_out(fleet)
+
+    def _only(self, variables: c.Mapping[str, t.Any]) -> Restriction:
+        given = (self._value(name, variables) or [] for name in ("hwaccel_only_pools", "hwaccel_only_nodes"))
+        return Restriction(*(tuple(as_list(value)) for value in given))
+
+    def _plan(self, made: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
+        """The plans of the stages that can be planned, in order, because later ones depend on earlier ones."""
+        plans: dict[str, dict[str, t.Any]] = {}
+        for role in self._value("hwaccel_taken_stages", variables) or []:
+            if role not in made["blocked_stages"]:
+                plans[role] = self.planned(self.in_role(role, variables, plans), made["fleet"])
+                known = {fault["text"] for fault in made["faults"]}
+                made["faults"] += [
+                    fault | {"stages": [role]} for fault in plans[role].get("faults", ()) if fault["text"] not in known
+                ]
+        made["plans"] = plans
+        lines = [line for plan in plans.values() for line in plan["messages"]]
+        _lines.show(_lines.grouped(lines), self._task, variables)
 
     def _request(self, wrong: set[str], variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Options of node_info: the connection of the cluster, and what all roles need to know."""
@@ -80,6 +111,8 @@ class ActionModule(DirectAction, CheckingAction):
             # Module defaults would be evaluated before the connection is known to be valid.
             **(self._value("hwaccel_connection", variables) or {}),
             "named_nodes": excluded,
+            # Only a restricted run needs to know which node is in which pool.
+            "rows": bool(self._only(variables)),
             "pools": declared_pools(as_list(self._value("hwaccel_pools", variables) or [])),
             "namespaces": [] if any(name.endswith("namespace") for name in wrong) else namespaces,
         }

@@ -23,7 +23,8 @@ author:
 positional: _input
 options:
   _input:
-    description: A summary from P(hwaccel.gpu.gate_summary#filter), with C(stopped), a list of reasons why the run stopped on this cluster.
+    description: A summary from P(hwaccel.gpu.gate_summary#filter), with C(stopped), a list of reasons why the run stopped on this
+      cluster, and C(problems), those that the preflight has found.
     type: dict
     required: true
   began:
@@ -33,6 +34,11 @@ options:
     description: Whether the run was in check mode, so that nothing was written.
     type: bool
     default: false
+  playbook:
+    description: What was run.
+    type: str
+    choices: [site, preflight, validate, status, teardown]
+    default: site
 """
 
 EXAMPLES = r"""
@@ -49,10 +55,14 @@ _value:
 """
 
 
-def closing_lines(summary: dict[str, t.Any], began: float | None = None, check: bool = False) -> list[str]:
+def closing_lines(
+    summary: dict[str, t.Any], began: float | None = None, check: bool = False, playbook: str = "site"
+) -> list[str]:
     """See DOCUMENTATION."""
     shown = fleet_table(summary, began) if summary.get("pools") else []
-    return [closing.verdict(summary, check), *([""] if shown else []), *shown, *closing.sections(summary)]
+    first = closing.verdict(summary, check, playbook)
+    proofs = closing.proofs(summary) if playbook == "status" else []
+    return [first, *([""] if shown else []), *shown, *proofs, *closing.sections(summary)]
 
 
 class FilterModule:

@@ -57,7 +57,7 @@ _HEADER = (
     "time",
     "remark",
 )
-_PROOFS = _HEADER.index("proofs")
+_OPTIONAL = {_HEADER.index("proofs"), _HEADER.index("time")}
 
 
 def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[str]:
@@ -66,12 +66,9 @@ def fleet_table(summary: dict[str, t.Any], began: float | None = None) -> list[s
         _row(pool, "" if began is None else f"{pool['settled'] - float(began):.0f} s")
         for pool in summary.get("pools") or ()
     ]
-    # Without a validation, its column is omitted.
-    header, *rows = (
-        [_HEADER, *rows]
-        if any(row[_PROOFS] for row in rows)
-        else [(*row[:_PROOFS], *row[_PROOFS + 1 :]) for row in (_HEADER, *rows)]
-    )
+    # Without a validation or a start of the run, their columns are omitted.
+    shown = [column for column in range(len(_HEADER)) if column not in _OPTIONAL or any(row[column] for row in rows)]
+    header, *rows = [tuple(row[column] for column in shown) for row in (_HEADER, *rows)]
     providers = brought.lines(summary.get("providers") or ())
     return [*table(header, rows), *([""] if providers else []), *providers]
 

@@ -60,6 +60,17 @@ _value:
       description: Nodes that have neither failed nor passed, because the component is disabled there, one sentence for each node, at most 20.
       type: list
       elements: str
+    not_passed:
+      description: Number of nodes that have neither passed nor failed, at the gate where it is highest. In check mode nodes that would be waited for.
+      type: int
+    quarantined:
+      description: Names of the nodes that were put in quarantine.
+      type: list
+      elements: str
+    released:
+      description: Names of the nodes whose quarantine was lifted.
+      type: list
+      elements: str
     changes:
       description: The objects of the sets that were changed, each with C(action), C(kind), C(namespace), C(name) and C(reason).
       type: list
@@ -92,11 +103,19 @@ def gate_summary(gates: list[t.Any]) -> dict[str, t.Any]:
         "pools": [_pool(name, ended) for name in names],
         "failed_nodes": sorted(failed),
         "faults": list(faults.values())[: closing.MOST],
+        "not_passed": max((_not_passed(gate) for gate in ended), default=0),
+        "quarantined": sorted({node for gate in ended for node in gate.get("quarantined") or ()}),
+        "released": sorted({node for gate in ended for node in gate.get("released") or ()}),
         **closing.of_sets(one for one in gates if isinstance(one, dict) and "reclaimed" in one),
         "held": [sentence for node, sentence in held.items() if node not in failed and node not in faults][
             : closing.MOST
         ],
     }
+
+
+def _not_passed(gate: dict[str, t.Any]) -> int:
+    """Nodes that wait or whose state is unknown; in a run that waits, there are none of the former."""
+    return sum((gate.get("nodes") or {}).get(state) or 0 for state in ("waiting", "unknown"))
 
 
 def _pool(name: str, gates: list[dict[str, t.Any]]) -> dict[str, t.Any]:

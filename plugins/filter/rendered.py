@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import patches as patching
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import load
 
 DOCUMENTATION = r"""
@@ -51,23 +51,6 @@ _value:
 """
 
 
-class _Plain(yaml.SafeDumper):
-    """Indents lists, writes strings of several lines as blocks, and uses no aliases."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: t.Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_Plain.add_representer(str, _text)
-
-
 def _builtin(value: t.Any) -> t.Any:
     """Converts Ansible's own types of strings and mappings to those of Python."""
     if isinstance(value, dict):
@@ -86,14 +69,7 @@ def rendered(objects: list[dict[str, t.Any]], patches: list[dict[str, t.Any]] | 
         manifests, more = patching.apply_all(manifests, parsed)
     if faults or more:
         raise AnsibleFilterError("; ".join(str(fault) for fault in [*faults, *more]))
-    return yaml.dump_all(
-        [manifest.body for manifest in manifests],
-        Dumper=_Plain,
-        sort_keys=True,
-        width=160,
-        explicit_start=True,
-        allow_unicode=True,
-    )
+    return plain_yaml.text([manifest.body for manifest in manifests], start=True)
 
 
 class FilterModule:

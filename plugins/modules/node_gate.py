@@ -206,6 +206,11 @@ max_failed_nodes:
   returned: when the gate has ended
   type: int
   sample: 2
+waited:
+  description: Whether any node was waiting when it was first read.
+  returned: when the gate has ended
+  type: bool
+  sample: false
 faults:
   description:
     - Nodes that have not passed, failed ones first, at most O(sample).

@@ -157,7 +157,8 @@ faults:
       log_tail: ""
       next_step: validate again when a GPU is free
 pools:
-  description: One row for each pool, as in M(hwaccel.gpu.node_gate), with the GPUs that the pods reported (C(gpus)).
+  description: One row for each pool, as in M(hwaccel.gpu.node_gate), with the GPUs that the pods reported (C(gpus)), and the time of the oldest valid
+    or invalid proof (C(oldest_proof), ISO 8601, empty without one).
   returned: when all pods have ended
   type: list
   elements: dict
@@ -169,6 +170,7 @@ pools:
       passed: 7
       unproven: 1
       failed: 0
+      oldest_proof: "2026-11-20T10:00:00Z"
       gpus: [NVIDIA H100 80GB HBM3]
       drivers: [580.178.04]
       kernels: [6.8.0-111-generic]

@@ -10,12 +10,12 @@ module: stage_plan
 version_added: 0.2.0
 short_description: Compute what the role of a stage applies to a cluster
 description:
-  - The first task of each role on clusters. It refuses variables that contain undefined values, validates the values of the role's variables, reads the
+  - It refuses variables that contain undefined values, validates the values of the role's variables, reads the
     fleet, computes the desired objects, and shows what was decided. It changes nothing.
   - It reads the variables of the role, among them those in C(vars/main.yml) of the role - C(__ROLE_manifests), C(__ROLE_settings), and C(__ROLE_read), the
     options of M(hwaccel.gpu.node_info). They are evaluated after the role's public variables have been validated.
   - The fleet is the one in the variable C(ROLE_fleet), or is read with M(hwaccel.gpu.node_info) and the connection options of this task.
-  - Its result is registered as C(ROLE_plan), which later stages read. Decisions that an earlier result has are not shown again.
+  - Its result is registered as C(ROLE_plan), which later stages read.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -36,7 +36,7 @@ extends_documentation_fragment:
   - hwaccel.gpu.cluster
   - hwaccel.gpu.attributes.info_module
 seealso:
-  - module: hwaccel.gpu.manifest_set
+  - module: hwaccel.gpu.stage
   - module: hwaccel.gpu.variables
   - plugin: hwaccel.gpu.stage_objects
     plugin_type: filter

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import re
 import typing as t
 
 from ansible.utils.display import Display
@@ -13,6 +14,11 @@ from ansible.utils.display import Display
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
 
 display = Display()
+#: "feature discovery by hwaccel (…)" and "pool training: driver by hwaccel (…)".
+_PART, _POOL = (
+    re.compile(r"(?P<who>[^:]+?)(?P<what> by hwaccel \(.*\))"),
+    re.compile(r"pool (?P<who>\S+)(?P<what>: .*)"),
+)
 
 
 def show(lines: c.Iterable[str], task: t.Any, variables: c.Mapping[str, t.Any]) -> list[str]:
@@ -24,3 +30,18 @@ def show(lines: c.Iterable[str], task: t.Any, variables: c.Mapping[str, t.Any]) 
         # All lines are written at once, because otherwise lines of hosts that run in parallel would mix.
         display.display("\n".join([*whose, *shown]))
     return shown
+
+
+def grouped(lines: c.Iterable[str]) -> list[str]:
+    """Decisions that are the same for several parts or pools in one line, which takes the place of the first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in dict.fromkeys(lines):
+        pool, part = _POOL.fullmatch(line), _PART.fullmatch(line)
+        match = pool or part
+        found.setdefault(("pool" if pool else "", match["what"] if match else line), []).append(
+            match["who"] if match else ""
+        )
+    return [
+        f"{kind}{'s' if kind and len(who) > 1 else ''}{' ' if kind else ''}{', '.join(who)}{what}"
+        for (kind, what), who in found.items()
+    ]

@@ -20,10 +20,10 @@ class Slices:
         self._changed = False
         self._joined: dict[str, list[t.Any]] = {name: [] for name in _JOINED}
         self._last: dict[str, t.Any] = {}
-        self._shown = ""
+        self._shown: list[str] = []
 
     def add(self, result: dict[str, t.Any]) -> None:
-        self._shown = [self._shown, *self.progress][-1]
+        self._shown += self.progress
         self._last = dict(result)
         self._changed = self._changed or bool(result.get("changed"))
         for name, known in self._joined.items():
@@ -41,10 +41,16 @@ class Slices:
         return pending if isinstance(pending, dict) else None
 
     @property
+    def is_news(self) -> bool:
+        """Whether the task has changed something or failed, or is not done after its first run."""
+        return bool(self._changed or self._shown or self._last.get("failed") or self.pending is not None)
+
+    @property
     def progress(self) -> list[str]:
-        """Lines of the last run. A repeated line shows that the task is still running, but is omitted at its end."""
+        """Lines of the last run. Its last line is repeated, which shows that the task is still running, but not at its end."""
         lines = [" ".join(str(line).split()) for line in self._last.get("progress") or []]
-        return lines[1:] if self.pending is None and lines[:1] == [self._shown] else lines
+        new = [line for line in lines[:-1] if line not in self._shown]
+        return new if self.pending is None and lines[-1:] == self._shown[-1:] else [*new, *lines[-1:]]
 
     def result(self) -> dict[str, t.Any]:
         """The last run's result, with changed, diff and warnings of all runs."""

@@ -53,6 +53,21 @@ def options() -> dict[str, dict[str, dict[str, t.Any]]]:
     return found
 
 
+@functools.cache
+def _defaults() -> dict[str, t.Any]:
+    """The default of each variable of the roles, as it is written."""
+    found: dict[str, t.Any] = {}
+    for path in _TOP.glob("roles/*/defaults/main.yml"):
+        found |= _read(path) or {}
+    return found
+
+
+def without_defaults(variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The variables without those that have the default of their role, whose errors are those of the variables that it refers to."""
+    defaults = _defaults()
+    return {name: value for name, value in variables.items() if name not in defaults or value != defaults[name]}
+
+
 def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
     """Errors in the public variables that are set, in order of their names.
 

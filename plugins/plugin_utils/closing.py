@@ -16,6 +16,8 @@ MOST = 20
 _LISTED = 10
 _QUIET = ("unchanged", "kept")
 _LOG, _NEXT = "; log: ", "; next: "
+#: What a closing block can end.
+PLAYBOOKS = ("site", "preflight", "validate", "status", "teardown")
 
 
 def of_sets(results: c.Iterable[c.Mapping[str, t.Any]]) -> Row:
@@ -43,34 +45,88 @@ def sentence(gate: str, fault: c.Mapping[str, t.Any]) -> str:
     return text + (f"{_NEXT}{fault.get('next_step')}" if fault.get("next_step") else "")
 
 
-def verdict(summary: c.Mapping[str, t.Any], check: bool = False) -> str:
+def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str = "site") -> str:
     """The result of the run in one line. check: nothing was written."""
-    nodes = sum(pool.get("nodes") or 0 for pool in summary.get("pools") or ())
-    failed, stopped = summary.get("failed_nodes") or (), summary.get("stopped") or ()
-    if stopped:
-        result = "The run stopped before its end"
-    elif failed:
-        result = f"{len(failed)} of {_count(nodes, 'node')} failed"
-    else:
-        result = f"All {_count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
+    if problems := summary.get("problems") or ():
+        return f"{_count(len(problems), 'problem')} found; nothing was changed"
+    if playbook == "preflight":
+        return "No problems found; nothing was changed"
     changes, drift = summary.get("changes") or (), summary.get("drift") or ()
     would = "would be " if check else ""
-    return (
-        f"{result}; "
-        + (f"{_count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed")
-        + (f"; drift of {_count(len(drift), 'field')} {would}corrected" if drift else "")
+    if playbook == "teardown":
+        removed = f"{_count(len(changes), 'object')} {would}removed" if changes else f"nothing {would}removed"
+        return f"{_nodes(summary, check)}; {removed}" if summary.get("stopped") else removed.capitalize()
+    parts = [
+        "Healthy" if playbook == "status" and not _wrong(summary, playbook) else _nodes(summary, check),
+        f"{_count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed",
+        *([f"drift of {_count(len(drift), 'field')} {would}corrected"] if drift else []),
+    ]
+    return "; ".join(parts)
+
+
+def _nodes(summary: c.Mapping[str, t.Any], check: bool) -> str:
+    nodes = sum(pool.get("nodes") or 0 for pool in summary.get("pools") or ())
+    failed, waiting = len(summary.get("failed_nodes") or ()), (summary.get("not_passed") or 0) if check else 0
+    if summary.get("stopped"):
+        return "The run stopped before its end"
+    if failed:
+        return f"{failed} of {_count(nodes, 'node')} failed"
+    if waiting:
+        return f"{waiting} of {_count(nodes, 'node')} {'has' if waiting == 1 else 'have'} not passed the gates yet"
+    return f"All {_count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
+
+
+def failure(summary: c.Mapping[str, t.Any], playbook: str = "site") -> str:
+    """The message with which the run fails, empty if it succeeded. The lines above it have the reasons."""
+    if problems := summary.get("problems") or ():
+        return f"{_count(len(problems), 'problem')}, see above. Nothing was changed."
+    ends = _wrong(summary, playbook)
+    step = (
+        "ansible-playbook hwaccel.gpu.site, or what is written above"
+        if playbook == "status"
+        else "correct what is reported above, and run the playbook again"
     )
+    return f"{', and '.join(ends)}. Next: {step}." if ends else ""
+
+
+def _wrong(summary: c.Mapping[str, t.Any], playbook: str) -> list[str]:
+    """Objects that would only change because of a new declaration are not wrong."""
+    failed, waiting, drift = (summary.get(name) or () for name in ("failed_nodes", "not_passed", "drift"))
+    found = ["the run has stopped"] if summary.get("stopped") else []
+    if failed:
+        found.append(
+            f"{_count(len(failed), 'node')} {'has' if len(failed) == 1 else 'have'} failed: {', '.join(failed)}"
+        )
+    if playbook == "status" and waiting:
+        found.append(f"{_count(waiting, 'node')} {'has' if waiting == 1 else 'have'} not passed")
+    if playbook == "status" and drift:
+        found.append(f"{_count(len(drift), 'field')} {'has' if len(drift) == 1 else 'have'} drifted")
+    return found
+
+
+def proofs(summary: c.Mapping[str, t.Any]) -> list[str]:
+    """The oldest proof that a GPU of a node has computed."""
+    found = [(pool["oldest_proof"], pool["pool"]) for pool in summary.get("pools") or () if pool.get("oldest_proof")]
+    return [f"Oldest proof: {min(found)[0]}, in pool {min(found)[1]}"] if found else []
 
 
 def sections(summary: c.Mapping[str, t.Any]) -> list[str]:
     """What was changed, drift, fields of others, nodes that are held, and last what failed, each with its reason and next step."""
-    failed = summary.get("faults") or ()
+    problems, failed = summary.get("problems") or (), summary.get("faults") or ()
+    if problems:
+        # All of them, and each in one line, as they are searched for.
+        return ["", "Problems:", *(f"  {text}" for text in problems)]
     # The message of a gate continues with the nodes that failed there, which have a section of their own.
     stopped = [text.splitlines()[0] if failed and text else text for text in summary.get("stopped") or ()]
     found = {
         "Changed": _changes([row for row in summary.get("changes") or () if row["action"] != "reclaimed"]),
-        "Drift corrected": [_field(row, "changed by") for row in summary.get("drift") or ()],
+        "Drift": [_field(row, "changed by") for row in summary.get("drift") or ()],
         "Fields of others, left as they are": [_field(row, "set by") for row in summary.get("foreign_fields") or ()],
+        "Quarantine": [
+            f"  {what} {', '.join(summary[key])}"
+            for key, what in (("quarantined", "imposed on"), ("released", "lifted from"))
+            if summary.get(key)
+        ],
         "Held": [_indented(text) for text in summary.get("held") or ()],
         "Stopped": [_indented(text) for text in stopped],
         "Failed": [_indented(text) for text in failed],
@@ -102,7 +158,9 @@ def _object(row: Row) -> str:
 
 
 def _indented(text: str) -> str:
-    return "  " + text.replace(_LOG, "\n    log: ").replace(_NEXT, "\n    next: ").replace(". Next: ", "\n    next: ")
+    for mark, start in ((_LOG, "Log: "), (_NEXT, "Next: "), (". Next: ", "Next: ")):
+        text = text.replace(mark, f"\n{start}")
+    return "  " + text.replace("\n", "\n    ")
 
 
 def _count(number: int, noun: str) -> str:

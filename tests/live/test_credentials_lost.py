@@ -203,7 +203,7 @@ def test_a_certificate_that_expires_during_the_run_is_reported(
         f"the client certificate expired at {end.isoformat()}",
         f"Next: renew the client certificate of kubeconfig {kubeconfig}",
     )
-    assert run.failures[0].endswith(", and run again")
+    assert ", and run again\n" in run.failures[0]
     assert [str(request) for request in audit.ours() if request.user == "for a moment" and request.status == 200], (
         "the certificate was valid, and in use"
     )

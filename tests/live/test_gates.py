@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Page
-from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support import site, transcripts
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS, GPU, Cluster, until
 
 COUNT = 4
@@ -54,6 +54,10 @@ def test_more_failed_nodes_than_allowed_quarantine_none(cluster: Cluster) -> Non
     assert all(name in run.failures[0] for name in ("gpu-0", "gpu-2"))
     assert not any(names.QUARANTINE in cluster.taints(f"gpu-{number}") for number in range(COUNT))
     assert run.results("node_gate")[-1]["gate"] == "driver", "the cluster stops at that stage"
+    # Each is reported once, at the end, as lines.
+    assert [run.stdout.count(f"{name} (pool gpu) failed at gate driver") for name in ("gpu-0", "gpu-2")] == [1, 1]
+    assert "\\n" not in run.stdout
+    transcripts.check("failed", transcripts.closing(run.stdout, "one"))
     cluster.sandbox.clear_faults()
     for name in ("gpu-0", "gpu-2"):
         cluster.sandbox.reboot(name)
@@ -148,7 +152,7 @@ def test_a_faulty_node_is_quarantined_and_reported(cluster: Cluster, faulty: sit
     assert faulty.rc != 0
     (last,) = faulty.failures
     (message,) = re.findall(rf"^  {name} \(pool gpu\) failed at gate {gate}, .*\n(?:    .*\n)+", last, re.MULTILINE)
-    for part in (reason, "    next: "):
+    for part in (reason, "    Next: "):
         assert part in message, last
     assert cluster.taints(name)[names.QUARANTINE] == gate
     metadata = cluster.node(name)["metadata"]

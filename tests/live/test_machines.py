@@ -21,7 +21,7 @@ def refused(clusters: tuple[str, ...], machines: dict[str, dict[str, dict[str, t
     messages = {name: "\n".join(run.failures_of(name)[-1:]) for name in clusters}
     assert all("/nowhere/kubeconfig" in text for text in messages.values()), run.stdout
     return {
-        name: [line for line in text.splitlines() if "machine without a cluster" in line]
+        name: [line.strip() for line in text.splitlines() if "machine without a cluster" in line]
         for name, text in messages.items()
     }
 

@@ -12,20 +12,23 @@ import collections.abc as c
 import contextlib
 import dataclasses
 import functools
+import json
 import pathlib
 import typing as t
 
+import jsonschema
 import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
-from ansible_collections.hwaccel.gpu.tests.live.support import predictions, stolen
+from ansible_collections.hwaccel.gpu.tests.live.support import predictions, stolen, transcripts
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import AGENTS, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.site import ALL, Run, cluster, playbook
 
+TOP = pathlib.Path(__file__).resolve().parents[2]
 MakeSandbox = c.Callable[..., Sandbox]
 
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
@@ -283,7 +286,8 @@ def test_a_second_run_after_a_check_writes_nothing_though_users_take_every_gpu(f
     assert "All 4 nodes passed the gates; nothing changed" in lines
     # Decisions are shown by the preflight, and not again by the stages.
     assert [lines.count(line) for line in lines if line.startswith("pool training: driver")] == [1, 1]
-    assert len([line for line in lines if line.startswith("TASK [")]) < 40, run.stdout
+    assert len(lines) <= 60, run.stdout
+    transcripts.check("nothing-to-do", run.stdout)
 
 
 PART_OF = "app.kubernetes.io/part-of"
@@ -307,10 +311,12 @@ def test_drift_is_corrected_and_reported_with_the_field_and_who_changed_it(first
     for group, kind, namespace, name, manager in DRIFT:
         patch = {"spec": {"replicas": 2}} if kind == "Deployment" else {"metadata": {"labels": {PART_OF: manager}}}
         others.patch(others.resource_by_group(group, kind), name, namespace, patch, field_manager=manager)
+    reads_only(first["sandbox"])
+    leaves_the_rest(first["sandbox"])
     run = playbook("site", {"one": variables(first["sandbox"])}, "--tags", "feature_discovery")
     assert run.rc == 0, run.stdout[-6000:]
     assert "\nAll 4 nodes passed the gates; 10 objects changed; drift of 10 fields corrected\n" in run.stdout
-    shown = run.stdout[run.stdout.index("\nDrift corrected:\n") :].split("\n\n")[0].splitlines()
+    shown = run.stdout[run.stdout.index("\nDrift:\n") :].split("\n\n")[0].splitlines()
     expected, corrected = [], []
     for _group, kind, namespace, name, manager in DRIFT:
         path = "spec.replicas" if kind == "Deployment" else f"metadata.labels.{PART_OF}"
@@ -319,6 +325,83 @@ def test_drift_is_corrected_and_reported_with_the_field_and_who_changed_it(first
         expected.append(f"  {kind} {where}: {path}, changed by {manager}")
     assert sorted(line for line in shown if line.startswith("  ")) == sorted(expected)
     assert sorted(run.summary["one"]["drift"], key=str) == sorted(corrected, key=str)
+    transcripts.check("drift", transcripts.closing(run.stdout, "one"))
+
+
+def reads_only(sandbox: Sandbox) -> None:
+    """Status reports the drift, and changes nothing."""
+    audit = AuditLog(sandbox.audit_log)
+    run = playbook("status", {"one": variables(sandbox)}, "--tags", "feature_discovery")
+    assert run.rc == 2, run.stdout[-6000:]
+    assert "10 fields have drifted. Next: ansible-playbook hwaccel.gpu.site" in run.failures[-1]
+    assert "10 objects would be changed; drift of 10 fields would be corrected" in run.failures[-1]
+    assert (len(run.summary["one"]["drift"]), run.summary["one"]["succeeded"]) == (10, False)
+    assert [str(request) for request in audit.our_writes()] == []
+
+
+def leaves_the_rest(sandbox: Sandbox) -> None:
+    """A run that is restricted to a pool does not correct objects that also others need."""
+    audit = AuditLog(sandbox.audit_log)
+    run = playbook(
+        "site", {"one": variables(sandbox)}, "--tags", "feature_discovery", "-e", "hwaccel_only_pools=training"
+    )
+    assert run.rc == 2, run.stdout[-6000:]
+    assert (
+        "this run is restricted by hwaccel_only_pools, and would change objects that also others need"
+        in run.failures[-1]
+    )
+    assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_the_status_of_a_healthy_cluster_is_written_as_it_is_documented(
+    first: dict[str, t.Any], tmp_path: pathlib.Path
+) -> None:
+    sandbox, path = first["sandbox"], tmp_path / "status.json"
+    audit = AuditLog(sandbox.audit_log)
+    run = playbook("status", {"one": variables(sandbox)}, "-e", f"hwaccel_summary_file={path}")
+    assert (run.rc, run.changed()) == (0, 0), run.stdout[-6000:]
+    assert "Healthy; nothing would be changed" in run.stdout.splitlines()
+    assert "Oldest proof: 20" in run.stdout
+    assert [str(request) for request in audit.our_writes()] == []
+    written = json.loads(path.read_text(encoding="utf-8"))
+    schema = json.loads((TOP / "docs" / "summary.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(written)
+    assert (
+        written["clusters"]["one"].keys()
+        == schema["properties"]["clusters"]["additionalProperties"]["properties"].keys()
+    )
+    assert written["clusters"] == run.summary
+    page = (TOP / "docs" / "summary.md").read_text(encoding="utf-8")
+    assert [key for key in run.summary["one"] if f"`{key}`" not in page] == []
+
+
+def test_a_run_that_is_restricted_to_a_node_validates_only_this_node(first: dict[str, t.Any]) -> None:
+    sandbox = first["sandbox"]
+    audit = AuditLog(sandbox.audit_log)
+    run = playbook("validate", {"one": variables(sandbox)}, "-e", "hwaccel_only_nodes=training-1")
+    assert run.rc == 0, run.stdout[-6000:]
+    assert [(pool["pool"], pool["nodes"]) for pool in run.summary["one"]["pools"]] == [("training", 1)]
+    marked = [request for request in audit.our_writes() if request.resource == "nodes"]
+    assert {request.name for request in marked} <= {"training-1"}
+
+
+def test_names_that_the_cluster_does_not_have_are_refused_with_all_other_problems(first: dict[str, t.Any]) -> None:
+    wrong = {
+        "hwaccel_only_nodes": "training-11",
+        "hwaccel_only_pools": "trainin",
+        "hwaccel_max_failed": "5m",
+        "hwaccel_wait_timeout": "5 minutes",
+        "hwaccel_excluded_nodes": ["training-3"],
+    }
+    run = playbook("preflight", {"one": variables(first["sandbox"], **wrong)})
+    assert run.rc == 2, run.stdout[-6000:]
+    transcripts.check("problems", transcripts.closing(run.stdout, "one"))
+    for text in (
+        "5 problems found; nothing was changed",
+        "the cluster has no pool trainin (hwaccel_only_pools): did you mean training?",
+        "the cluster has no node training-11 (hwaccel_only_nodes): did you mean training-1?",
+    ):
+        assert text in run.failures[-1]
 
 
 @contextlib.contextmanager

@@ -41,12 +41,15 @@ def test_nodes_that_failed_early_are_reported_beside_the_error_that_stopped_a_la
         "faults": [fault],
         "held": [fault | {"node": "training-4", "state": "held"}],
     }
-    variables: dict[str, t.Any] = {"driver_gate": gate, "hwaccel_stopped": [STOPPED]}
+    variables: dict[str, t.Any] = {
+        "driver_stage": {"gate": gate, "set": {}, "plan": {}, "stopped": []},
+        "device_plugin_stage": {"gate": {}, "set": {}, "plan": {}, "stopped": [STOPPED]},
+    }
     run = site.playbook("summary", {"north": site.cluster("unused", **variables), "south": site.cluster("unused")})
     assert run.rc != 0
     (message,) = run.failures
     parts = STOPPED.split(". Next: ")
-    for part in (*parts, "the run has stopped, and 1 node has failed: training-3", "it crashed", "next: check its log"):
+    for part in (*parts, "the run has stopped, and 1 node has failed: training-3", "it crashed", "Next: check its log"):
         assert part in message, message
     summary = run.summary["north"]
     assert (summary["stopped"], summary["failed_nodes"], len(summary["faults"])) == ([STOPPED], ["training-3"], 1)

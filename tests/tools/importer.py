@@ -12,14 +12,14 @@ from __future__ import annotations
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
+import dist
 import tarball
 
-#: Galaxy refuses a collection without a repository, which is set at publication.
+#: The address of a repository, as a publication has it.
 REPOSITORY = "https://example.com/hwaccel/gpu"
 SETTINGS = {
     "run_ansible_lint": "False",
@@ -33,21 +33,6 @@ TROUBLE = re.compile(r"^(WARNING|ERROR|CRITICAL): .*", re.MULTILINE)
 DONE = "Importer processing completed successfully"
 
 
-def published(folder: pathlib.Path) -> pathlib.Path:
-    """A copy of the collection in the working directory, with the changes for a publication."""
-    copy = folder / "gpu"
-    shutil.copytree(".", copy, ignore=shutil.ignore_patterns("__pycache__", ".build", ".git"))
-    text, changed = re.subn(
-        r'^repository: ""$',
-        f"repository: {REPOSITORY}",
-        (copy / "galaxy.yml").read_text(encoding="utf-8"),
-        flags=re.MULTILINE,
-    )
-    assert changed <= 1
-    (copy / "galaxy.yml").write_text(text, encoding="utf-8")
-    return copy
-
-
 def faults(output: str) -> list[str]:
     """Problems in galaxy-importer's output that prevent an import."""
     problems = [match.group(0) for match in TROUBLE.finditer(output)]
@@ -56,7 +41,7 @@ def faults(output: str) -> list[str]:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
-        copy = published(pathlib.Path(scratch))
+        copy = dist.published(pathlib.Path(scratch), REPOSITORY)
         built = tarball.build(scratch, copy)
         environment = os.environ | {f"GALAXY_IMPORTER_{name.upper()}": value for name, value in SETTINGS.items()}
         # galaxy-importer searches these paths for the collection, and must not use the checkout.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import credentials, plain_yaml
 
 #: Set by the server itself, so not a change of the run.
 _SERVER_METADATA = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink")
@@ -64,11 +64,11 @@ def _redact_maps(left: t.Any, right: t.Any) -> None:
 
 
 def entry(title: str, before: dict[str, t.Any] | None, after: dict[str, t.Any] | None) -> dict[str, t.Any]:
-    """One entry of the task's diff; mappings are not formatted, because Ansible does that."""
+    """One entry of the task's diff, as YAML: Ansible would write mappings as JSON, with all of a script or of a ConfigMap's file in one line."""
     left, right = redacted_pair(before, after)
     return {
         "before_header": title if left else f"{title} (absent)",
         "after_header": title if right else f"{title} (absent)",
-        "before": left,
-        "after": right,
+        "before": plain_yaml.text([left]) if left else "",
+        "after": plain_yaml.text([right]) if right else "",
     }

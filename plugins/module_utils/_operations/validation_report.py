@@ -113,6 +113,7 @@ class Report:
                 {one.proof.driver for one in found if one.proof.driver}
                 or {node.driver_version for node in nodes if node.driver_version}
             ),
+            "oldest_proof": min((one.proof.at for one in found if one.proof.at), default=""),
             "gpus": sorted({one.proof.gpu for one in found if one.proof.gpu}),
         }
 

@@ -162,6 +162,11 @@ SHARED: dict[str, Variable] = {
     "hwaccel_max_failed": Variable(values.limit, planned=False),
     "hwaccel_wait_timeout": _SECONDS,
     "hwaccel_excluded_nodes": Variable(_NODES, as_text=True),
+    "hwaccel_only_clusters": Variable(
+        values.listed(kinds.object_name, "names of clusters"), planned=False, as_text=True
+    ),
+    "hwaccel_only_pools": Variable(values.listed(values.text, "names of pools"), as_text=True),
+    "hwaccel_only_nodes": Variable(_NODES, as_text=True),
     "hwaccel_stages": Variable(values.listed(values.choice(*STAGES), "stages"), planned=False, as_text=True),
     "hwaccel_render_to": Variable(values.text, planned=False),
 }

@@ -9,6 +9,8 @@ import collections.abc as c
 import re
 import typing as t
 
+import yaml
+
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 
 Obj = dict[str, t.Any]
@@ -20,12 +22,12 @@ _OF_ONE_WRITE = frozenset({"uid", "resourceVersion", "creationTimestamp", "gener
 
 def actions(run: Run) -> dict[str, list[Row]]:
     """Action, kind, namespace and name of each object that was, or would be, changed, by set."""
-    result = {}
-    for task in run.tasks:
-        if task["action"].endswith("manifest_set") and task["outcome"] != "skipped":
-            rows = task["result"]["objects"]
-            result[task["name"]] = sorted((one["action"], one["kind"], one["namespace"], one["name"]) for one in rows)
-    return result
+    return {
+        f"set {position}": sorted(
+            (one["action"], one["kind"], one["namespace"], one["name"]) for one in result["objects"]
+        )
+        for position, result in enumerate(run.results("manifest_set"))
+    }
 
 
 def marks(run: Run) -> dict[str, dict[str, list[str]]]:
@@ -38,7 +40,12 @@ def marks(run: Run) -> dict[str, dict[str, list[str]]]:
 
 def shown(run: Run) -> dict[tuple[str, str, str], Obj]:
     """Objects after a run with --diff, or as they would be, by kind, namespace and name."""
-    after = [entry["after"] for result in run.results("manifest_set") for entry in result["diff"]]
+    after = [
+        yaml.safe_load(entry["after"])
+        for result in run.results("manifest_set")
+        for entry in result["diff"]
+        if entry["after"]
+    ]
     return {(one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one for one in after}
 
 

@@ -34,6 +34,8 @@ from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATI
 
 #: The folder that holds ansible_collections/hwaccel/gpu.
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
+#: The task that fails with what the task above it has shown.
+_LAST = "Summary | Fail if there are problems"
 _CALLBACKS = pathlib.Path(__file__).parent / "callbacks"
 _WARNING = re.compile(
     r"^\[(?:DEPRECATION )?WARNING\]: ?.*$|^.*(?:MODULE FAILURE|Traceback \(most recent).*$", re.MULTILINE
@@ -71,8 +73,8 @@ class Run:
         return [(task.get("host", ""), self._shown_by(task) + _message(task["result"])) for task in failed]
 
     def _shown_by(self, task: dict[str, t.Any]) -> str:
-        """The lines above the failure of a task that shows lines: its result does not have them."""
-        if task.get("action", "").rpartition(".")[2] != "show":
+        """The lines above the failure of a task that shows lines, or that follows one: its result does not have them."""
+        if task.get("action", "").rpartition(".")[2] != "show" and task.get("name") != _LAST:
             return ""
         end = self.stdout.rfind(f"fatal: [{task['host']}]: FAILED!")
         begin = self.stdout.rfind(f"\n{task['host']}:\n", 0, end)
@@ -94,11 +96,32 @@ class Run:
         return sum(counts["changed"] for name, counts in self.recap.items() if host in (None, name))
 
     def results(self, action: str, host: str | None = None) -> list[dict[str, t.Any]]:
-        """Results of all tasks of a module, by its short name."""
-        rows = [
-            task for task in self.tasks if task["action"].rpartition(".")[2] == action and host in (None, task["host"])
-        ]
-        return [task["result"] for task in rows if task["outcome"] != "skipped"]
+        """Results of all tasks of a module, by its short name, and of the stages that have run it."""
+        found = []
+        for task in self.tasks:
+            name = task["action"].rpartition(".")[2]
+            if host in (None, task["host"]) and task["outcome"] != "skipped":
+                if name == action:
+                    found.append(task["result"])
+                elif name == "stage" and (step := _step(task["result"], action)):
+                    found.append(step)
+        return found
+
+
+def _step(stage: dict[str, t.Any], action: str) -> dict[str, t.Any]:
+    """The result of a module that a stage has run, {} if it has not."""
+    steps = {
+        "manifest_set": "set",
+        "node_gate": "gate",
+        "node_validate": "gate",
+        "node_allocation": "all_gpus",
+        "node_bandwidth": "bandwidth",
+    }
+    step: dict[str, t.Any] = stage.get(steps.get(action, "")) or {}
+    if action == "manifest_set":
+        return step and step | {"diff": stage.get("diff") or []}
+    validates = step.get("gate") == "validation"
+    return {} if validates != (action == "node_validate") and steps.get(action) == "gate" else step
 
 
 #: Until GPUs can be scheduled: what most tests are about. None: all stages, as users have it.

@@ -23,7 +23,7 @@ def collection_with(base: pathlib.Path, modules: dict[str, str], actions: dict[s
     here = base / "ansible_collections" / "hwaccel" / "gpu"
     (here / "plugins" / "modules").mkdir(parents=True)
     (here / "meta").mkdir()
-    for name in ("action", "doc_fragments", "module_utils", "plugin_utils"):
+    for name in ("action", "doc_fragments", "filter", "module_utils", "plugin_utils"):
         (here / "plugins" / name).symlink_to(ROOT / "plugins" / name)
     for name, text in modules.items():
         (here / "plugins" / "modules" / f"{name}.py").write_text(text)

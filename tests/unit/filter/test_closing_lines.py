@@ -30,4 +30,4 @@ def test_verdict_table_and_sections() -> None:
 
 def test_without_a_gate_there_is_no_table() -> None:
     lines = closing_lines({"pools": [], "stopped": ["no answer. Next: look"]})
-    assert lines == ["The run stopped before its end; nothing changed", "", "Stopped:", "  no answer", "    next: look"]
+    assert lines == ["The run stopped before its end; nothing changed", "", "Stopped:", "  no answer", "    Next: look"]

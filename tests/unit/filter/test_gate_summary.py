@@ -46,8 +46,35 @@ def test_summary_and_table_name_failed_nodes_and_gates() -> None:
         "s",
         "simulated",
     ]
-    nothing: dict[str, list[t.Any]] = {"changes": [], "drift": [], "foreign_fields": []}
-    assert gate_summary([]) == {"pools": [], "failed_nodes": [], "faults": [], "held": [], **nothing}
+    nothing: dict[str, list[t.Any]] = {
+        name: []
+        for name in (
+            "pools",
+            "failed_nodes",
+            "faults",
+            "held",
+            "quarantined",
+            "released",
+            "changes",
+            "drift",
+            "foreign_fields",
+        )
+    }
+    assert gate_summary([]) == {**nothing, "not_passed": 0}
+
+
+def test_the_summary_has_quarantine_and_how_many_nodes_have_not_passed() -> None:
+    gates = [
+        {
+            "gate": "features",
+            "nodes": {"passed": 3, "waiting": 1, "unknown": 1},
+            "quarantined": ["b"],
+            "released": ["c"],
+        },
+        {"gate": "driver", "nodes": {"passed": 4, "failed": 1}, "quarantined": ["a", "b"], "released": []},
+    ]
+    found = gate_summary(gates)
+    assert (found["not_passed"], found["quarantined"], found["released"]) == (2, ["a", "b"], ["c"])
 
 
 def test_the_summary_lists_held_nodes_and_each_failed_node_once() -> None:

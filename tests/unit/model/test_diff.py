@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff
 
@@ -31,12 +32,12 @@ def test_secrets_show_which_keys_changed_and_no_value() -> None:
     after = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"same": "planted", "other": "planted3"}}
     entry = diff.entry("Secret s", before, after)
     assert "planted" not in repr(entry)
-    assert entry["before"]["data"] == {
+    assert yaml.safe_load(entry["before"])["data"] == {
         "same": diff.REDACTED,
         "other": diff.REDACTED_BEFORE,
         "old": diff.REDACTED_BEFORE,
     }
-    assert entry["after"]["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_AFTER}
+    assert yaml.safe_load(entry["after"])["data"] == {"same": diff.REDACTED, "other": diff.REDACTED_AFTER}
     assert before["data"]["same"] == "planted"
 
 
@@ -56,5 +57,22 @@ def test_secrets_show_which_keys_changed_and_no_value() -> None:
 def test_differences_never_show_credentials_in_a_url(text: str, shown: str) -> None:
     container = {"env": [{"name": "HTTPS_PROXY", "value": text}]}
     entry = diff.entry("DaemonSet d", None, {"kind": "DaemonSet", "spec": {"containers": [container]}})
-    assert entry["after"]["spec"]["containers"] == [{"env": [{"name": "HTTPS_PROXY", "value": shown}]}]
+    assert yaml.safe_load(entry["after"])["spec"]["containers"] == [{"env": [{"name": "HTTPS_PROXY", "value": shown}]}]
     assert container["env"][0]["value"] == text
+
+
+def test_a_script_and_a_file_differ_line_by_line() -> None:
+    before = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "uid": "1"},
+        "data": {"run.sh": "set -e\necho one\nexit 0\n"},
+    }
+    after = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "uid": "1"},
+        "data": {"run.sh": "set -e\necho two\nexit 0\n"},
+    }
+    entry = diff.entry("ConfigMap c", before, after)
+    old, new = entry["before"].splitlines(), entry["after"].splitlines()
+    assert (set(old) - set(new), set(new) - set(old)) == ({"    echo one"}, {"    echo two"})
+    assert diff.entry("ConfigMap c", None, after)["before"] == ""

@@ -45,6 +45,86 @@ def test_the_verdict_is_one_line(summary: dict[str, t.Any], check: bool, expecte
     assert closing.verdict({"pools": POOLS} | summary, check) == expected
 
 
+@pytest.mark.parametrize(
+    ("summary", "playbook", "expected", "failure"),
+    [
+        (
+            {"problems": ["a", "b"], "stopped": ["a", "b"]},
+            "site",
+            "2 problems found; nothing was changed",
+            "2 problems, see above. Nothing was changed.",
+        ),
+        ({"changes": changed(3, "deleted")}, "teardown", "3 objects would be removed", ""),
+        ({}, "teardown", "Nothing would be removed", ""),
+        (
+            {"stopped": ["x"]},
+            "teardown",
+            "The run stopped before its end; nothing would be removed",
+            "the run has stopped. Next: correct",
+        ),
+        ({}, "preflight", "No problems found; nothing was changed", ""),
+        (
+            {"failed_nodes": ["a-1"]},
+            "validate",
+            "1 of 4 nodes failed; nothing would be changed",
+            "1 node has failed: a-1. Next: correct",
+        ),
+        (
+            {"failed_nodes": ["a-1"], "stopped": ["x"]},
+            "site",
+            "The run stopped before its end; nothing would be changed",
+            "the run has stopped, and 1 node has failed: a-1. Next: correct",
+        ),
+        ({}, "status", "Healthy; nothing would be changed", ""),
+        ({"changes": changed(2)}, "status", "Healthy; 2 objects would be changed", ""),
+        ({"not_passed": 2}, "site", "2 of 4 nodes have not passed the gates yet; nothing would be changed", ""),
+        (
+            {"not_passed": 1},
+            "status",
+            "1 of 4 nodes has not passed the gates yet; nothing would be changed",
+            "1 node has not passed. Next: ansible-playbook hwaccel.gpu.site",
+        ),
+        (
+            {"changes": changed(1, "reclaimed"), "drift": [field("spec.a", "b")] * 2},
+            "status",
+            "All 4 nodes passed the gates; 1 object would be changed; drift of 2 fields would be corrected",
+            "2 fields have drifted. Next: ansible-playbook hwaccel.gpu.site",
+        ),
+    ],
+)
+def test_each_playbook_has_its_verdict_and_fails_with_what_is_wrong(
+    summary: dict[str, t.Any], playbook: str, expected: str, failure: str
+) -> None:
+    found = {"pools": POOLS} | summary
+    assert closing.verdict(found, True, playbook) == expected
+    message = closing.failure(found, playbook)
+    assert message.startswith(failure) and bool(message) == bool(failure)
+
+
+def test_all_problems_of_the_preflight_are_listed_each_in_one_line() -> None:
+    problems = [f"variable {number} is wrong. Next: correct it" for number in range(closing.MOST + 5)]
+    assert closing.sections({"problems": problems, "stopped": problems}) == [
+        "",
+        "Problems:",
+        *(f"  {text}" for text in problems),
+    ]
+
+
+def test_quarantine_names_the_nodes() -> None:
+    assert closing.sections({"quarantined": ["a", "b"], "released": ["c"]}) == [
+        "",
+        "Quarantine:",
+        "  imposed on a, b",
+        "  lifted from c",
+    ]
+
+
+def test_the_oldest_proof_of_all_pools_is_shown() -> None:
+    pools = [{"pool": "a", "oldest_proof": "2026-11-02"}, {"pool": "b", "oldest_proof": "2026-11-01"}, {"pool": "c"}]
+    assert closing.proofs({"pools": pools}) == ["Oldest proof: 2026-11-01, in pool b"]
+    assert closing.proofs({"pools": pools[2:]}) == []
+
+
 def test_a_run_with_nothing_to_report_has_no_section() -> None:
     assert closing.sections({"pools": POOLS, "changes": [], "drift": []}) == []
 
@@ -57,7 +137,7 @@ def test_drift_names_the_field_and_who_changed_it() -> None:
     }
     assert closing.sections(summary) == [
         "",
-        "Drift corrected:",
+        "Drift:",
         "  DaemonSet n/d: spec.replicas, changed by kubectl-scale",
         "  DaemonSet n/d: spec.paused, removed",
         "  DaemonSet n/d: it was deleted",
@@ -83,12 +163,12 @@ def test_a_failed_node_has_its_log_and_next_step_and_is_reported_once() -> None:
         "",
         "Stopped:",
         "  gate driver: 1 of 4 nodes failed, 0 allowed",
-        "    next: repair the problems below",
+        "    Next: repair the problems below",
         "",
         "Failed:",
         "  a-1 (pool a) failed at gate driver, driver: it crashed",
-        "    log: two",
-        "    next: read the log",
+        "    Log: two",
+        "    Next: read the log",
     ]
 
 

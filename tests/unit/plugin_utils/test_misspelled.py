@@ -33,6 +33,7 @@ def test_nearly_every_misspelled_name_is_reported_with_the_one_that_is_meant() -
     assert {name for name, meant in TYPED.items() if found[name] != meant} == {
         "hwaccel_conn",
         "hwaccel_mac_address",
+        "hwaccel_node_pools",
         "hwaccel_vm_ram",
     }
 

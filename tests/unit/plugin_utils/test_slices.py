@@ -65,3 +65,20 @@ def test_the_last_slice_does_not_repeat_the_previous_progress() -> None:
     slices.add({"pending": {}})
     slices.add({"failed": True, "progress": ["2 of 3", "2 of 3, 1 failed"]})
     assert slices.progress == ["2 of 3, 1 failed"]
+
+
+def test_a_run_with_nothing_to_change_and_to_wait_for_is_no_news() -> None:
+    for result, news in (
+        ({"progress": ["done"]}, False),
+        ({"progress": ["done"], "changed": True}, True),
+        ({"progress": ["done"], "failed": True}, True),
+        ({"progress": ["waiting"], "pending": {}}, True),
+    ):
+        slices = Slices()
+        slices.add(result)
+        assert slices.is_news is news
+    slices = Slices()
+    for result in ({"progress": ["waiting"], "pending": {}}, {"progress": ["done"]}):
+        slices.add(result)
+        shown = slices.progress
+    assert (slices.is_news, shown) == (True, ["done"])

@@ -80,6 +80,17 @@ def test_teardown_with_a_wrong_confirmation_fails(
     assert {request.method for request in server.received} == {"GET"}
 
 
+@pytest.mark.parametrize("name", ["hwaccel_only_pools", "hwaccel_only_nodes"])
+def test_a_teardown_that_is_meant_for_a_part_of_the_cluster_is_refused(
+    tmp_path: pathlib.Path, server: fake.Fake, name: str
+) -> None:
+    code, output = teardown(tmp_path, server, "-e", f"hwaccel_confirm={UID}", "-e", f"{name}=training")
+    assert code == 2, output
+    assert f"{name} cannot restrict this playbook, which works on the whole cluster. Next: remove it" in output
+    assert "1 problem found; nothing was changed" in output
+    assert server.received == []
+
+
 def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Path, server: fake.Fake) -> None:
     tasks = [
         {

@@ -11,25 +11,21 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs.table import STAGES
+
 TOP = pathlib.Path(__file__).resolve().parents[3]
-INSTALLS = sorted(
-    path for path in (TOP / "roles").glob("*/tasks/install.yml") if "manifest_set" in path.read_text(encoding="utf-8")
-)
 
 
-def set_of(path: pathlib.Path) -> dict[str, t.Any]:
-    tasks = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return next(task["hwaccel.gpu.manifest_set"] for task in tasks if "hwaccel.gpu.manifest_set" in task)
+def options(stage: str) -> dict[str, t.Any]:
+    variables = yaml.safe_load((TOP / "roles" / stage / "vars" / "main.yml").read_text(encoding="utf-8"))
+    found: dict[str, t.Any] = variables[f"__{stage}_apply"]
+    return found
 
 
-def test_there_are_installs() -> None:
-    assert len(INSTALLS) >= 3
-
-
-@pytest.mark.parametrize("path", INSTALLS, ids=lambda path: path.parts[-3])
-def test_limits_are_variables_of_the_role_that_messages_name(path: pathlib.Path) -> None:
-    role, options = path.parts[-3], set_of(path)
+@pytest.mark.parametrize("stage", STAGES)
+def test_limits_are_variables_of_the_role_that_messages_name(stage: str) -> None:
+    found = options(stage)
     for option in ("adopt", "max_prune"):
-        assert options.get(option) == f"{{{{ {role}_{option} }}}}"
-        assert options.get("option_variables", {}).get(option) == f"{role}_{option}"
-    assert options["patches"] == f"{{{{ {role}_patches }}}}"
+        assert found.get(option) == f"{{{{ {stage}_{option} }}}}"
+        assert found.get("option_variables", {}).get(option) == f"{stage}_{option}"
+    assert found["patches"] == f"{{{{ {stage}_patches }}}}"

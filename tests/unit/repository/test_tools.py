@@ -338,7 +338,7 @@ def test_a_collection_is_imported_as_it_is_published(
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "galaxy.yml").write_text('name: gpu\nrepository: ""\n')
     monkeypatch.chdir(tmp_path / "here")
-    copy = load("importer").published(tmp_path)
+    copy = load("dist").published(tmp_path, "https://example.com/hwaccel/gpu")
     assert (copy / "galaxy.yml").read_text() == "name: gpu\nrepository: https://example.com/hwaccel/gpu\n"
     assert pathlib.Path("galaxy.yml").read_text().endswith('repository: ""\n')
 

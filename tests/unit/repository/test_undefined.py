@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import EXISTING, TOP, run
 
 #: Playbooks that only other playbooks import.
-PARTS = {"clusters", "summary"}
+PARTS = {"clusters", "plan", "stages", "summary"}
 PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
 #: The group whose hosts a playbook works on, where that is another than gpu_clusters.
 MACHINES = {
@@ -268,7 +268,7 @@ def test_every_role_checks_the_variables_first(role: str) -> None:
     specs = yaml.safe_load((folder / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     for entry in specs:
         first = yaml.safe_load((folder / "tasks" / f"{entry}.yml").read_text(encoding="utf-8"))[0]
-        assert {"hwaccel.gpu.stage_plan", "hwaccel.gpu.variables"} & first.keys(), entry
+        assert {"hwaccel.gpu.stage", "hwaccel.gpu.stage_plan", "hwaccel.gpu.variables"} & first.keys(), entry
         assert first["tags"] == ["always"], entry
 
 

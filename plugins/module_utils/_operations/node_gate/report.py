@@ -87,6 +87,7 @@ def values(snapshot: GateSnapshot, plan: QuarantinePlan, *, ask: bool) -> dict[s
         "failed_nodes": failed,
         "max_failed_nodes": plan.limit,
         "within_limit": plan.within,
+        "waited": bool(snapshot.waited),
         "faults": faults(snapshot, ask=ask),
         "held": held(snapshot),
         "pools": pool_rows(snapshot),

@@ -26,6 +26,7 @@ const (
 	namespace = "default"
 	logFile   = "main.log"
 	patience  = time.Minute
+	pause     = 100 * time.Millisecond
 )
 
 // words is a flag that can be repeated.
@@ -80,6 +81,9 @@ func run(wanted order) (status int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	client := cri.NewRuntimeServiceClient(connection)
+	if err = initialized(ctx, client); err != nil {
+		return 0, err
+	}
 	sandbox := sandboxConfig(logs)
 	started, err := client.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: sandbox, RuntimeHandler: wanted.handler})
 	if err != nil {
@@ -102,6 +106,18 @@ func run(wanted order) (status int, err error) {
 		return 0, err
 	}
 	return status, printLog(filepath.Join(logs, logFile))
+}
+
+// initialized waits while containerd's CRI plugin starts, as the kubelet does: until then it refuses every call, although its socket exists
+// (containerd 1.6 to 2.1, pkg/cri and internal/cri, instrumented service: "server is not initialized yet").
+func initialized(ctx context.Context, client cri.RuntimeServiceClient) error {
+	for {
+		_, err := client.Status(ctx, &cri.StatusRequest{})
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "not initialized yet") {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // sandboxConfig uses the host network, which needs no CNI plugin.

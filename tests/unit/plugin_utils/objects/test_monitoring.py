@@ -249,9 +249,12 @@ def test_the_role_receives_the_namespaces_of_earlier_stages() -> None:
     stages = re.findall(r"\((\w+)_plan \| default\({}\)\)\.namespaces", setting)
     assert stages == ["feature_discovery", "driver", "device_plugin"]
     for stage in stages:
-        for entry in ("main", "preflight", "render"):
+        for entry, module in (("main", "stage"), ("preflight", "stage_plan"), ("render", "stage_plan")):
             first = stack.load(stack.TOP / "roles" / stage / "tasks" / f"{entry}.yml")[0]
-            assert (first["hwaccel.gpu.stage_plan"]["role"], first["register"]) == (stage, f"{stage}_plan")
+            registered = (
+                module.removeprefix("stage_").replace("stage", f"{stage}_stage").replace("plan", f"{stage}_plan")
+            )
+            assert (first[f"hwaccel.gpu.{module}"]["role"], first["register"]) == (stage, registered)
 
 
 def test_options_of_the_role_match_the_thresholds() -> None:
