@@ -388,7 +388,7 @@ def test_a_run_that_is_restricted_to_a_node_validates_only_this_node(first: dict
 def test_names_that_the_cluster_does_not_have_are_refused_with_all_other_problems(first: dict[str, t.Any]) -> None:
     wrong = {
         "hwaccel_only_nodes": "training-11",
-        "hwaccel_only_pools": "trainin",
+        "hwaccel_only_pools": "training1",
         "hwaccel_max_failed": "5m",
         "hwaccel_wait_timeout": "5 minutes",
         "hwaccel_excluded_nodes": ["training-3"],
@@ -398,7 +398,7 @@ def test_names_that_the_cluster_does_not_have_are_refused_with_all_other_problem
     transcripts.check("problems", transcripts.closing(run.stdout, "one"))
     for text in (
         "5 problems found; nothing was changed",
-        "the cluster has no pool trainin (hwaccel_only_pools): did you mean training?",
+        "the cluster has no pool training1 (hwaccel_only_pools): did you mean training?",
         "the cluster has no node training-11 (hwaccel_only_nodes): did you mean training-1?",
     ):
         assert text in run.failures[-1]
