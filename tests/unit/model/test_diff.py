@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+
 import pytest
 import yaml
 
@@ -76,3 +79,9 @@ def test_a_script_and_a_file_differ_line_by_line() -> None:
     old, new = entry["before"].splitlines(), entry["after"].splitlines()
     assert (set(old) - set(new), set(new) - set(old)) == ({"    echo one"}, {"    echo two"})
     assert diff.entry("ConfigMap c", None, after)["before"] == ""
+
+
+def test_without_pyyaml_differences_are_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    entry = diff.entry("ConfigMap c", None, {"kind": "ConfigMap", "metadata": {"name": "c"}})
+    assert json.loads(entry["after"]) == {"kind": "ConfigMap", "metadata": {"name": "c"}}
