@@ -32,6 +32,14 @@ options:
 extends_documentation_fragment:
   - hwaccel.gpu.cluster
   - hwaccel.gpu.attributes
+  - hwaccel.gpu.attributes.cluster_group
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
 seealso:
   - module: hwaccel.gpu.manifest_set
   - module: hwaccel.gpu.node_gate
