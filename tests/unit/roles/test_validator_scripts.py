@@ -24,7 +24,12 @@ def scripts(folder: pathlib.Path) -> pathlib.Path:
     where, validations = folder / "scripts", folder / "validations"
     for created in (where, validations):
         created.mkdir()
-    replacements = {"/opt/hwaccel": where, "/run/nvidia/validations": validations, "/validated": folder / "validated"}
+    replacements = {
+        "/opt/hwaccel": where,
+        "/run/nvidia/validations": validations,
+        "/validated": folder / "validated",
+        "/sys/module": folder / "module",
+    }
     for name, text in config["data"].items():
         for path, replacement in replacements.items():
             text = text.replace(path, str(replacement))
@@ -84,3 +89,26 @@ def test_after_two_failures_of_a_step_the_watch_opens_all_gates(tmp_path: pathli
         existing = {name for name in GATES if (validations / name).exists()}
         watch.terminate()
     assert (proven, existing) == (True, {"driver-ready", "toolkit-ready", "cuda-ready"})
+
+
+def test_the_gate_stays_open_on_a_kernel_that_cannot_unload_modules(tmp_path: pathlib.Path) -> None:
+    """Without CONFIG_MODULE_UNLOAD a module has no file refcnt (Linux 6.18, kernel/module/main.c: modinfo_attrs)."""
+    where, validations, programs = scripts(tmp_path), tmp_path / "validations", tmp_path / "bin"
+    programs.mkdir()
+    (programs / "nvidia-smi").write_text(f"#!/bin/sh\n{_PROGRAMS['nvidia-smi']}")
+    (programs / "nvidia-smi").chmod(0o755)
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    (validations / "cuda-ready").write_text(f"BOOT_ID={boot}GPUS=1\n", encoding="ascii")
+    (tmp_path / "module" / "nvidia").mkdir(parents=True)
+    (tmp_path / "module" / "nvidia" / "version").write_text("595.91.07\n", encoding="ascii")
+
+    def probe() -> tuple[int, str]:
+        environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOSTNAME": "validator"}
+        done = subprocess.run(
+            ["sh", where / "probe.sh"], env=environment, check=False, capture_output=True, text=True, timeout=60
+        )
+        return done.returncode, done.stdout
+
+    assert probe() == (0, "")
+    (tmp_path / "module" / "nvidia" / "version").unlink()
+    assert probe() == (1, "the nvidia kernel module is not loaded\n")

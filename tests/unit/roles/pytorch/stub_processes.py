@@ -17,9 +17,10 @@ def start_processes(work: Callable[[int], None], *, nprocs: int, start_method: s
         process.start()
     while left:
         multiprocessing.connection.wait([process.sentinel for process in left])
-        failed = any(process.exitcode for process in left)
-        left = [process for process in left if process.exitcode is None]
-        if failed:
+        # Each exit code is read once: a process that ends between two readings would be dropped without its failure.
+        codes = [process.exitcode for process in left]
+        left = [process for process, code in zip(left, codes, strict=True) if code is None]
+        if any(codes):
             for process in left:
                 process.terminate()
             raise SystemExit(1)
