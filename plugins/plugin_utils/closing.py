@@ -9,6 +9,8 @@ import collections
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints
+
 Row = dict[str, t.Any]
 #: Maximum number of lines of a section. The summary has all of them.
 MOST = 20
@@ -37,11 +39,11 @@ def of_sets(results: c.Iterable[c.Mapping[str, t.Any]]) -> Row:
 
 
 def sentence(gate: str, fault: c.Mapping[str, t.Any]) -> str:
-    """A node with its reason, the last line of its log and the next step."""
+    """A node with its reason, the most relevant line of its log and the next step."""
     where = f"{fault.get('node')} (pool {fault.get('pool')}) {fault.get('state')} at gate {gate}, {fault.get('link')}"
-    log = str(fault.get("log_tail") or "").strip().splitlines()
+    log = hints.telling(str(fault.get("log_tail") or ""))
     text = f"{where}: {fault.get('reason')}"
-    text += f"{_LOG}{log[-1][:200]}" if log else ""
+    text += f"{_LOG}{log}" if log else ""
     return text + (f"{_NEXT}{fault.get('next_step')}" if fault.get("next_step") else "")
 
 

@@ -140,6 +140,7 @@ def test_pruning_and_its_limits(sets: Sets, name: str, sandbox: t.Any) -> None:
     refused = sets(name, definition[:7])
     assert refused.failure is not None
     assert "3 of 10 members would be deleted" in str(refused.failure)
+    assert {row.action for row in refused.rows.values()} == {"unchanged"}
     assert audit.our_writes() == []
     everything = sets(name, [config_map(f"{name}-new", SPACE)], max_prune="100%")
     assert everything.failure is not None

@@ -22,6 +22,18 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"Key was rejected by service|Required key not available|module verification failed",
         "Secure Boot refuses the unsigned module: use a signed (precompiled) driver image, enroll its key, or disable Secure Boot",
     ),
+    (
+        r"modprobe\W[^\n]*(?:No such file or directory|not found in \$PATH)",
+        "install kmod on the host: NVIDIA's validator runs its modprobe there",
+    ),
+    (
+        r"toolkit installation: exit status 12\b",
+        "the container's linker does not find the driver's libraries: check that ldconfig -p on the host lists libnvidia-ml.so.1",
+    ),
+    (
+        r"toolkit installation: exit status 12[67]\b",
+        "the host's nvidia-smi does not run in a container: check that it is the driver's program, and no script",
+    ),
     (r"nouveau", "blacklist nouveau on the host and reboot the node"),
     (
         r"Could not (?:resolve|find) Linux kernel|Unable to locate package linux-|No package kernel-(?:headers|devel)|match for argument: kernel",
@@ -104,13 +116,24 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_LINE = 300
+#: A message in the format of logrus, and what its escapes stand for.
+_MESSAGE = re.compile(r'^time=.* msg="((?:[^"\\]|\\.)*)')
+_ESCAPES = {r"\n": "\n", r"\t": " ", r"\"": '"', "\\\\": "\\"}
 
 
 def telling(log: str) -> str:
-    """The most relevant line: the last that matches a hint, else the last that reports a failure, else the last."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    """The most relevant line: the last that matches a hint, else the last that reports a failure, else the last. Of a long line, its end."""
+    lines = [text for line in log.splitlines() if (text := _message(line).strip())]
     for fits in (next_step, _TELLING.search, bool):
         for line in reversed(lines):
             if fits(line):
                 return line[-_LONGEST_LINE:]
     return ""
+
+
+def _message(line: str) -> str:
+    """The first line of a program's message without its time and level."""
+    found = _MESSAGE.match(line)
+    return (
+        re.sub(r"\\.", lambda escape: _ESCAPES.get(escape[0], escape[0]), found[1]).split("\n", 1)[0] if found else line
+    )

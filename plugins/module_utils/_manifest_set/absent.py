@@ -160,7 +160,8 @@ class _Removal:
         # The record itself is deleted as well.
         self._report.changed = self._report.changed or not members
         if faults:
-            self._report.changed, self._report.diff, self._report.failure = False, [], ManyFaults(faults)
+            self._report = summary.refused(self._report)
+            self._report.failure = ManyFaults(faults)
         return self._report
 
     def _remove(self, record: Record, scene: Scene, todo: list[Step]) -> Report:

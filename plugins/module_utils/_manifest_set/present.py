@@ -113,7 +113,7 @@ class _Run:
         report.missing_rights = rights.as_dicts(plan.rights)
         summary.add_steps(report, (*plan.steps, *plan.prunes), diff=self._options.diff)
         if plan.faults:
-            report.changed, report.diff = False, []
+            report = summary.refused(report)
             report.failure = ManyFaults(plan.faults)
         return report
 

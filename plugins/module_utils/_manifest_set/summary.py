@@ -47,15 +47,26 @@ def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, 
     for step in (*plan.steps, *plan.prunes):
         done = written.steps.get(step.key, step)
         if step.write and step.key not in written.steps and step.key not in pruned.deleted:
-            real.rows[step.key] = Row(
-                step.key, steps.UNCHANGED, False, f"not reached: it would have been {step.action}"
-            )
+            real.rows[step.key] = _not_reached(step.key, step.action)
             continue
         add_steps(real, (done,), diff=diff)
     real.rows |= pruned.observed.rows
     for warnings in (report.warnings, written.warnings, pruned.observed.warnings):
         real.warn(warnings)
     return real
+
+
+def refused(report: Report) -> Report:
+    """The report of a plan of which nothing is carried out: it changed and corrected nothing."""
+    report.rows = {
+        key: row if row.action in steps.QUIET else _not_reached(key, row.action) for key, row in report.rows.items()
+    }
+    report.changed, report.diff, report.reclaimed = False, [], []
+    return report
+
+
+def _not_reached(key: ObjectKey, action: str) -> Row:
+    return Row(key, steps.UNCHANGED, False, f"not reached: it would have been {action}")
 
 
 def merged(resume: c.Mapping[str, t.Any], report: Report) -> Report:

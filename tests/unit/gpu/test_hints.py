@@ -14,6 +14,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints
     ("line", "words"),
     [
         ("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service", "Secure Boot"),
+        (
+            "failed to load module nvidia: exit status 127; output=chroot: can't execute '/sbin/modprobe': No such file or directory",
+            "kmod",
+        ),
+        ("chroot: failed to run command ‘modprobe’: No such file or directory", "kmod"),
+        ("Error: error validating toolkit installation: exit status 12", "ldconfig -p"),
+        ("Error: error validating toolkit installation: exit status 127", "no script"),
         ("E: Unable to locate package linux-headers-6.8.0-45-generic", "headers"),
         ("curl: (6) Could not resolve host: archive.ubuntu.com", "repositories"),
         ("NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x62:0x40:2477)", "power-cycle"),
@@ -64,3 +71,16 @@ def test_a_log_line_has_a_next_step(line: str, words: str) -> None:
     found = hints.next_step(line)
     assert words in found
     assert bool(found) is bool(words)
+
+
+def test_of_a_logged_message_the_first_line_is_told() -> None:
+    """As NVIDIA's validator writes it on a host without modprobe (gpu-operator v26.7.0, on an H100)."""
+    log = (
+        'time="2026-11-26T15:58:05Z" level=info msg="Detected a pre-installed driver on the host"\n'
+        'time="2026-11-26T15:58:05Z" level=info msg="Error: error validating driver installation: failed to load module nvidia: exit status 127; '
+        """output=chroot: can't execute '/sbin/modprobe': No such file or directory\\n\\n\\nFailed to create symlinks under /dev/char\\n\\n"""
+        '    validator:\\n      env:\\n        - name: \\"DISABLE_DEV_CHAR_SYMLINK_CREATION\\""\n'
+        "the driver is not ready\n"
+    )
+    assert hints.telling(log).endswith("output=chroot: can't execute '/sbin/modprobe': No such file or directory")
+    assert hints.telling('time="x" level=error msg="cannot read \\"a\\""') == 'cannot read "a"'

@@ -136,6 +136,23 @@ def test_messages_name_what_their_reader_can_set() -> None:
     )
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_a_refused_set_reports_nothing_as_done(check: bool) -> None:
+    cluster = Cluster()
+    call(cluster, [config_map(name) for name in "abc"])
+    refused = call(cluster, [config_map("a", key="new"), config_map("d")], check=check)
+    assert refused.failure is not None
+    assert "2 of 3 members would be deleted" in str(refused.failure)
+    assert {key.name: row.action for key, row in refused.rows.items()} == dict.fromkeys("abcd", "unchanged")
+    assert {row.key.name: row.reason.rpartition(" ")[2] for row in refused.rows.values()} == {
+        "a": "configured",
+        "b": "deleted",
+        "c": "deleted",
+        "d": "created",
+    }
+    assert (refused.changed, refused.reclaimed, refused.diff) == (False, [], [])
+
+
 @pytest.mark.parametrize(
     ("counts", "refused"),
     [

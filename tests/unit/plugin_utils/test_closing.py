@@ -157,7 +157,7 @@ def test_few_changes_are_listed_and_many_are_counted() -> None:
 
 def test_a_failed_node_has_its_log_and_next_step_and_is_reported_once() -> None:
     fault = {"node": "a-1", "pool": "a", "state": "failed", "link": "driver", "reason": "it crashed"}
-    text = closing.sentence("driver", fault | {"log_tail": "one\ntwo", "next_step": "read the log"})
+    text = closing.sentence("driver", fault | {"log_tail": "it cannot start\ntwo", "next_step": "read the log"})
     stopped = "gate driver: 1 of 4 nodes failed, 0 allowed. Next: repair the problems below\n- node a-1: it crashed"
     assert closing.sections({"faults": [text], "stopped": [stopped]}) == [
         "",
@@ -167,7 +167,7 @@ def test_a_failed_node_has_its_log_and_next_step_and_is_reported_once() -> None:
         "",
         "Failed:",
         "  a-1 (pool a) failed at gate driver, driver: it crashed",
-        "    Log: two",
+        "    Log: it cannot start",
         "    Next: read the log",
     ]
 
