@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import hints
             "failed to load module nvidia: exit status 127; output=chroot: can't execute '/sbin/modprobe': No such file or directory",
             "kmod",
         ),
-        ("chroot: failed to run command ‘modprobe’: No such file or directory", "kmod"),
+        ("chroot: failed to run command 'modprobe': No such file or directory", "kmod"),
         ("Error: error validating toolkit installation: exit status 12", "ldconfig -p"),
         ("Error: error validating toolkit installation: exit status 127", "no script"),
         ("E: Unable to locate package linux-headers-6.8.0-45-generic", "headers"),

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_agent.machine import gpu_tools
 from fleet_agent.machine.cdi import LIBRARY
 
 NO_LIBRARY, NO_MODULE = "ERROR_LIBRARY_NOT_FOUND", "ERROR_DRIVER_NOT_LOADED"
+
+
+def visible_gpus(container: Any) -> list[int]:
+    """GPUs that a process of the container can open now."""
+    host = container.pod.kubelet.host
+    if "nvidia" not in host.modules or host.spec.gpu is None or not host.gpus_work:
+        return []
+    if container.view.privileged:
+        return list(range(host.spec.gpu.count))
+    return list(container.gpus)
 
 
 def is_tegra(proc: Any) -> bool:
@@ -30,7 +39,7 @@ def error(proc: Any, driver_root: str = "") -> str:
 
 
 def gpus(proc: Any) -> list[int]:
-    return gpu_tools.visible_gpus(proc.container)
+    return visible_gpus(proc.container)
 
 
 def hold(proc: Any) -> None:
@@ -45,3 +54,17 @@ _TEXTS = {NO_MODULE: "Driver Not Loaded", "ERROR_NO_PERMISSION": "Insufficient P
 def text(name: str) -> str:
     """What programs print about an error of NVML."""
     return _TEXTS.get(name, name)
+
+
+def cuda_version(driver: str) -> str:
+    """CUDA version of a driver branch."""
+    branch = driver.split(".", maxsplit=1)[0]
+    return {
+        "610": "13.3",
+        "595": "13.2",
+        "580": "13.0",
+        "570": "12.8",
+        "550": "12.4",
+        "540": "12.6",
+        "535": "12.2",
+    }.get(branch, "13.0")

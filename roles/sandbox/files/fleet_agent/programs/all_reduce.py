@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.machine import gpu_tools
+from fleet_agent.machine import nvml
 from fleet_agent.machine.fleet import Interconnect
 
 _BYTES = 1 << 30
@@ -39,7 +39,7 @@ def python3(proc: Any) -> Process:
 
 def _all_reduce(proc: Any) -> Process:
     devices, first, ranks = (int(proc.env[name]) for name in ("DEVICES", "FIRST_RANK", "RANKS"))
-    seen = len(gpu_tools.visible_gpus(proc.container))
+    seen = len(nvml.visible_gpus(proc.container))
     if seen != devices:
         proc.say(f"RuntimeError: the pod sees {seen} GPUs, {devices} are expected")
         return 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from fleet_agent.loop import Process
-from fleet_agent.machine import gpu_tools, nvml
+from fleet_agent.machine import nvml
 
 _RUNTIME = "12.2"
 _INSUFFICIENT, _NO_DEVICE = (
@@ -22,12 +22,12 @@ _INSUFFICIENT, _NO_DEVICE = (
 
 def device_query(proc: Any) -> Process:
     proc.out(f"{proc.argv[0]} Starting...\n\n CUDA Device Query (Runtime API) version (CUDART static linking)\n\n")
-    gpus = gpu_tools.visible_gpus(proc.container)
+    gpus = nvml.visible_gpus(proc.container)
     if not proc.container.driver_injected or not gpus:
         code, text = _NO_DEVICE if proc.container.driver_injected else _INSUFFICIENT
         proc.out(f"cudaGetDeviceCount returned {code}\n-> {text}\nResult = FAIL\n")
         return 1
-    cuda = gpu_tools.cuda_version(proc.host.modules["nvidia"])
+    cuda = nvml.cuda_version(proc.host.modules["nvidia"])
     proc.say(f"Detected {len(gpus)} CUDA Capable device(s)")
     for index in range(len(gpus)):
         proc.out(_device(proc, index, cuda))

@@ -11,7 +11,7 @@ from typing import Any
 
 from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Process, Sleep
-from fleet_agent.machine import gpu_tools, nvml, products
+from fleet_agent.machine import nvml, products
 from fleet_agent.programs import flags
 from fleet_agent.programs.decoding import resource_name
 from fleet_agent.programs.device_plugin import ConfigError, load_config, setting, shared_resources
@@ -24,7 +24,7 @@ def labels(proc: Any, config: dict[str, Any], now: str) -> dict[str, str]:
     gpu, version = proc.host.spec.gpu, proc.host.modules.get("nvidia", "")
     count = len(nvml.gpus(proc))
     product = products.find(gpu.product)
-    driver, cuda = (version + "..").split("."), gpu_tools.cuda_version(version).split(".")
+    driver, cuda = (version + "..").split("."), nvml.cuda_version(version).split(".")
     method, shared = shared_resources(config)
     named = [r for r in shared.get("resources") or [] if resource_name(r["name"]) == "nvidia.com/gpu"]
     resource = named[0] if named else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from fleet_agent.cluster.api import ApiError, Unreachable
 from fleet_agent.loop import Park, Poll, Process, Sleep
-from fleet_agent.machine import gpu_tools
+from fleet_agent.machine import smi
 
 HOST_SMI = (
     "/usr/bin/nvidia-smi",
@@ -103,7 +103,7 @@ def _driver(proc: Any, output: str) -> Process:
     proc.say('level=info msg="Attempting to validate a pre-installed driver on the host"')
     on_host = next((p for p in HOST_SMI if proc.view.is_file("/host" + p)), "")
     if on_host and "nvidia" in proc.host.modules:
-        gpu_tools.smi_output(proc)
+        smi.output(proc)
         proc.say('level=info msg="Detected a pre-installed driver on the host"')
         root, ctr, is_host = "/", "/host", True
     else:
@@ -186,7 +186,7 @@ def _try_driver(proc: Any, root: str) -> str:
         return 'failed to locate driver libraries: error locating "libnvidia-ml.so.1"'
     if not proc.view.is_file(root + "/usr/bin/nvidia-smi"):
         return 'failed to locate nvidia-smi: error locating "nvidia-smi"'
-    code = gpu_tools.smi_output(proc)
+    code = smi.output(proc)
     return f"exit status {code}" if code else ""
 
 
@@ -195,7 +195,7 @@ def _toolkit(proc: Any, output: str) -> Process:
     proc.view.remove(f"{output}/toolkit-ready")
     while True:
         if proc.container.driver_injected:
-            code = gpu_tools.smi_output(proc)
+            code = smi.output(proc)
             fault = f"exit status {code}" if code else ""
         else:
             fault = 'exec: "nvidia-smi": executable file not found in $PATH'
