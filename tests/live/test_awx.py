@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """examples/awx-project, run as AWX runs it, with the credential that AWX injects.
 
-Runtime: three runs of site on a sandbox with one GPU node, and one short run of teardown.
+Runtime: four runs of site on a sandbox with one GPU node, one of status, and one short run of teardown.
 """
 
 from __future__ import annotations
@@ -135,6 +135,33 @@ def test_a_relaunch_changes_nothing(controller: Controller, first: First) -> Non
     )
     assert (again.rc, sum(again.stats["changed"].values())) == (0, 0), again.stdout[-6000:]
     assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_the_state_of_a_healthy_cluster_is_an_artifact(controller: Controller, first: First) -> None:
+    audit = AuditLog(controller.sandbox.audit_log)
+    job = awx.launch(controller.folder, "status", {"frankfurt": LOCAL}, VARIABLES, controller.credential)
+    assert (job.rc, job.artifacts["hwaccel_summary"]["frankfurt"]["succeeded"]) == (0, True), job.stdout[-6000:]
+    assert [str(request) for request in audit.our_writes()] == []
+
+
+def test_a_failed_node_is_reported_once_and_last(controller: Controller, first: First) -> None:
+    """As lines, by the runner that AWX uses."""
+    controller.sandbox.add_fault("driver_load_failure", node="gpu-0")
+    controller.sandbox.reboot("gpu-0")
+    job = awx.launch(controller.folder, "site", {"frankfurt": LOCAL}, {**VARIABLES, **ANSWERS}, controller.credential)
+    controller.sandbox.clear_faults()
+    controller.sandbox.reboot("gpu-0")
+    assert (job.rc, job.artifacts["hwaccel_summary"]["frankfurt"]["failed_nodes"]) == (2, ["gpu-0"]), job.stdout[-6000:]
+    text = job.stdout
+    assert text.count("gpu-0 (pool training) failed at gate driver") == 1
+    assert "\\n" not in text
+    block = text[text.index("TASK [Summary | Show the result]") :]
+    assert (
+        block.index("Failed:")
+        < block.index("gpu-0 (pool training)")
+        < block.index("    Log: ")
+        < block.index("    Next: ")
+    )
 
 
 def test_a_limit_runs_on_one_of_two_clusters(controller: Controller, first: First) -> None:
