@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The next step, from lines that drivers, toolkits and CUDA write to their logs.
 
-Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c), of the kernel module (open-gpu-kernel-modules df1c9a3), of modprobe, of CUDA's
+Sources: messages of NVIDIA's driver container (gpu-driver-container 06a208c) and validator (gpu-operator v26.7.0, cmd/nvidia-validator),
+of the kernel module (open-gpu-kernel-modules df1c9a3), of modprobe, of CUDA's
 runtime, of nvidia-smi, of the device plugin (k8s-device-plugin 1b826ac, internal/rm/health.go), of the kubelet, of the API server and its Go client, of
 Node Feature Discovery (v0.19.0), and our own reasons. Xids: NVIDIA's catalog.
 """

@@ -28,7 +28,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import rights, waves
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.parallel import map_all, map_or_raise
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 
@@ -160,8 +160,7 @@ class _Removal:
         # The record itself is deleted as well.
         self._report.changed = self._report.changed or not members
         if faults:
-            self._report = summary.refused(self._report)
-            self._report.failure = ManyFaults(faults)
+            self._report = summary.refused(self._report, faults)
         return self._report
 
     def _remove(self, record: Record, scene: Scene, todo: list[Step]) -> Report:

@@ -113,8 +113,7 @@ class _Run:
         report.missing_rights = rights.as_dicts(plan.rights)
         summary.add_steps(report, (*plan.steps, *plan.prunes), diff=self._options.diff)
         if plan.faults:
-            report = summary.refused(report)
-            report.failure = ManyFaults(plan.faults)
+            return summary.refused(report, plan.faults)
         return report
 
     def _write(self, plan: SetPlan, record: Record, old: Record, report: Report) -> Report:

@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.plan imp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.prune import Pruned
 from ansible_collections.hwaccel.gpu.plugins.module_utils._manifest_set.steps import Step
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import diff as differences
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey, Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import Verdict
 
@@ -56,12 +56,13 @@ def outcome(report: Report, plan: SetPlan, written: Written, pruned: Pruned, *, 
     return real
 
 
-def refused(report: Report) -> Report:
-    """The report of a plan of which nothing is carried out: it changed and corrected nothing."""
+def refused(report: Report, faults: list[Fault] | tuple[Fault, ...]) -> Report:
+    """The report of a plan of which nothing is carried out because of these: it changed and corrected nothing."""
     report.rows = {
         key: row if row.action in steps.QUIET else _not_reached(key, row.action) for key, row in report.rows.items()
     }
     report.changed, report.diff, report.reclaimed = False, [], []
+    report.failure = ManyFaults(faults)
     return report
 
 

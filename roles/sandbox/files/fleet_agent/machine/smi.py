@@ -35,7 +35,7 @@ _LACKING = re.compile(
 #: Fields with several names, and how the header names those with a unit.
 _SAME = {
     _GPUS: {"gpu_name": "name", "gpu_uuid": "uuid"},
-    _APPS: {"name": "process_name", "used_memory": "used_gpu_memory"},
+    _APPS: {"name": "process_name"},
 }
 _UNITS = {"memory.total": "MiB"}
 _FIELDS = {
