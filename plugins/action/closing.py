@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 import collections.abc as c
-import json
-import os
-import pathlib
 import typing as t
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 
@@ -19,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.closing_lines import closing
 from ansible_collections.hwaccel.gpu.plugins.filter.clusters_table import clusters_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.providers import providers
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines, _stages, _variables, closing
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines, _stages, _summary_file, _variables, closing
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 
 Row = dict[str, t.Any]
@@ -51,7 +47,7 @@ class ActionModule(ActionBase):
                 _lines.show(
                     ["All clusters:", *clusters_table(summaries), ""], self._task, {"inventory_hostname": "all"}
                 )
-            self._write(args["path"], summaries)
+            _summary_file.write(args["path"], {"clusters": summaries})
         else:
             summaries = {mine: self._summary(mine, variables, args["playbook"])}
         summary = summaries[mine]
@@ -72,19 +68,6 @@ class ActionModule(ActionBase):
         plans = {role: plan for role, plan in _stages.plans(found).items() if role != "gpu_validation"}
         summary = gate_summary(steps) | {"stopped": stopped, "problems": problems, "providers": providers(plans)}
         return summary | {"succeeded": not closing.failure(summary, playbook)}
-
-    def _write(self, path: str, summaries: dict[str, Row]) -> None:
-        """A relative path is relative to the folder of the user, and not to that of the collection. Written in check mode as well."""
-        if not path:
-            return
-        target = pathlib.Path(os.environ.get("PWD") or ".", path)
-        text = json.dumps({"version": 1, "clusters": _variables.plain(summaries)}, indent=2, sort_keys=True)
-        try:
-            target.write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise AnsibleActionFail(
-                f"hwaccel_summary_file: {target} cannot be written: {error.strerror}. Next: create its folder, or set another path"
-            ) from error
 
 
 def _removed(found: Row) -> list[Row]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
@@ -26,11 +25,12 @@ class ActionModule(CheckingAction):
         faults, warnings = self.checked(variables, args["hosts"], args["machines"])
         # Undefined values would be reported twice.
         if not faults:
-            faults += _variables.of_batches(variables, self._templar.template)
-            for role in self._roles():
-                faults += _variables.of_machines(role, variables, self._templar.template)
+            faults += self.of_roles(variables, self._roles())
         if faults:
-            return result | {"changed": False, "failed": True, "msg": faults}
+            # The playbook shows them at its end.
+            told = variables.get("hwaccel_closing")
+            message = f"Problems of variables: {len(faults)}. Nothing was changed." if told else faults
+            return result | {"changed": False, "failed": True, "msg": message}
         return result | {"changed": False} | ({"warnings": warnings} if warnings else {})
 
     def _roles(self) -> list[str]:

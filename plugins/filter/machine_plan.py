@@ -11,6 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import comp
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
@@ -57,6 +58,10 @@ _value:
   contains:
     messages:
       description: What was decided, as sentences.
+      type: list
+      elements: str
+    predicted:
+      description: What a run changes by it, one line each. Ports of firewalls and labels of SELinux are not among it.
       type: list
       elements: str
     faults:
@@ -107,7 +112,14 @@ def machine_plan(
     else:
         compute, more = of_role("machine_plan", role, _PLANS), [] if found is None else [found]
         given = {**given, "collections": installed(*_COLLECTIONS)}
-    return t.cast("dict[str, t.Any]", computed("machine_plan", lambda: compute(printed, given, *more)))
+    return t.cast(
+        "dict[str, t.Any]", computed("machine_plan", lambda: _with_lines(compute(printed, given, *more), state, given))
+    )
+
+
+def _with_lines(plan: dict[str, t.Any], state: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
+    restarts = bool(settings.get("restart", True))
+    return {**plan, "predicted": predicted(plan, absent=state == "absent", restarts=restarts)}
 
 
 class FilterModule:

@@ -50,18 +50,18 @@ def sentence(gate: str, fault: c.Mapping[str, t.Any]) -> str:
 def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str = "site") -> str:
     """The result of the run in one line. check: nothing was written."""
     if problems := summary.get("problems") or ():
-        return f"{_count(len(problems), 'problem')} found; nothing was changed"
+        return f"{count(len(problems), 'problem')} found; nothing was changed"
     if playbook == "preflight":
         return "No problems found; nothing was changed"
     changes, drift = summary.get("changes") or (), summary.get("drift") or ()
     would = "would be " if check else ""
     if playbook == "teardown":
-        removed = f"{_count(len(changes), 'object')} {would}removed" if changes else f"nothing {would}removed"
+        removed = f"{count(len(changes), 'object')} {would}removed" if changes else f"nothing {would}removed"
         return f"{_nodes(summary, check)}; {removed}" if summary.get("stopped") else removed.capitalize()
     parts = [
         "Healthy" if playbook == "status" and not _wrong(summary, playbook) else _nodes(summary, check),
-        f"{_count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed",
-        *([f"drift of {_count(len(drift), 'field')} {would}corrected"] if drift else []),
+        f"{count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed",
+        *([f"drift of {count(len(drift), 'field')} {would}corrected"] if drift else []),
     ]
     return "; ".join(parts)
 
@@ -72,16 +72,16 @@ def _nodes(summary: c.Mapping[str, t.Any], check: bool) -> str:
     if summary.get("stopped"):
         return "The run stopped before its end"
     if failed:
-        return f"{failed} of {_count(nodes, 'node')} failed"
+        return f"{failed} of {count(nodes, 'node')} failed"
     if waiting:
-        return f"{waiting} of {_count(nodes, 'node')} {'has' if waiting == 1 else 'have'} not passed the gates yet"
-    return f"All {_count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
+        return f"{waiting} of {count(nodes, 'node')} {'has' if waiting == 1 else 'have'} not passed the gates yet"
+    return f"All {count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
 
 
 def failure(summary: c.Mapping[str, t.Any], playbook: str = "site") -> str:
     """The message with which the run fails, empty if it succeeded. The lines above it have the reasons."""
     if problems := summary.get("problems") or ():
-        return f"{_count(len(problems), 'problem')}, see above. Nothing was changed."
+        return f"{count(len(problems), 'problem')}, see above. Nothing was changed."
     ends = _wrong(summary, playbook)
     step = (
         "ansible-playbook hwaccel.gpu.site, or what is written above"
@@ -97,12 +97,12 @@ def _wrong(summary: c.Mapping[str, t.Any], playbook: str) -> list[str]:
     found = ["the run has stopped"] if summary.get("stopped") else []
     if failed:
         found.append(
-            f"{_count(len(failed), 'node')} {'has' if len(failed) == 1 else 'have'} failed: {', '.join(failed)}"
+            f"{count(len(failed), 'node')} {'has' if len(failed) == 1 else 'have'} failed: {', '.join(failed)}"
         )
     if playbook == "status" and waiting:
-        found.append(f"{_count(waiting, 'node')} {'has' if waiting == 1 else 'have'} not passed")
+        found.append(f"{count(waiting, 'node')} {'has' if waiting == 1 else 'have'} not passed")
     if playbook == "status" and drift:
-        found.append(f"{_count(len(drift), 'field')} {'has' if len(drift) == 1 else 'have'} drifted")
+        found.append(f"{count(len(drift), 'field')} {'has' if len(drift) == 1 else 'have'} drifted")
     return found
 
 
@@ -129,9 +129,9 @@ def sections(summary: c.Mapping[str, t.Any]) -> list[str]:
             for key, what in (("quarantined", "imposed on"), ("released", "lifted from"))
             if summary.get(key)
         ],
-        "Held": [_indented(text) for text in summary.get("held") or ()],
-        "Stopped": [_indented(text) for text in stopped],
-        "Failed": [_indented(text) for text in failed],
+        "Held": [indented(text) for text in summary.get("held") or ()],
+        "Stopped": [indented(text) for text in stopped],
+        "Failed": [indented(text) for text in failed],
     }
     lines: list[str] = []
     for title, rows in found.items():
@@ -159,11 +159,11 @@ def _object(row: Row) -> str:
     return f"{row.get('kind')} {row['namespace'] + '/' if row.get('namespace') else ''}{row.get('name')}"
 
 
-def _indented(text: str) -> str:
+def indented(text: str) -> str:
     for mark, start in ((_LOG, "Log: "), (_NEXT, "Next: "), (". Next: ", "Next: ")):
         text = text.replace(mark, f"\n{start}")
     return "  " + text.replace("\n", "\n    ")
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.haproxy import MARK
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import DROP_IN
 from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Balanced
+from ansible_collections.hwaccel.gpu.tests.live.support import transcripts
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"
 CONFIG = f"{FOLDER}/haproxy/50-services.cfg"
@@ -31,6 +32,7 @@ class Configured:
     after_refusal: str
     predicted: int
     changed: int
+    blocks: dict[str, str]
 
 
 def state(balanced: Balanced) -> str:
@@ -45,8 +47,26 @@ def configured(balanced: Balanced) -> Configured:
     before = state(balanced)
     predicted = balanced.done("--check", "--diff").changed("lb")
     checked = state(balanced)
-    refused = balanced.refused(load_balancer_extra=INVALID)
-    return Configured(before, checked, refused, state(balanced), predicted, balanced.done().changed("lb"))
+    refused = balanced.play(load_balancer_extra=INVALID)
+    assert refused.rc == 2, refused.stdout
+    after, done = state(balanced), balanced.done()
+    blocks = {"refused": transcripts.summary(refused.stdout), "machines": transcripts.summary(done.stdout)}
+    return Configured(before, checked, refused.failures[-1], after, predicted, done.changed("lb"), blocks)
+
+
+@pytest.mark.parametrize("name", ["refused", "machines"])
+def test_the_block_at_the_end_is_that_of_the_documentation(configured: Configured, name: str) -> None:
+    transcripts.check(name, configured.blocks[name])
+
+
+def test_every_file_that_was_written_is_among_the_changes(balanced: Balanced, configured: Configured) -> None:
+    paths = {line.split()[0] for line in state(balanced).splitlines()} - {
+        line.split()[0] for line in configured.before.splitlines()
+    }
+    # What the role keeps for itself, and what belongs to packages.
+    own = {path for path in paths if path.startswith(("/etc/hwaccel-gpu/", "/etc/systemd/system/haproxy.service.d/"))}
+    assert own
+    assert all(f"write {path}" in configured.blocks["machines"] for path in own)
 
 
 def test_check_mode_predicts_changes_and_makes_none(configured: Configured) -> None:

@@ -74,6 +74,8 @@ class Run:
 
     def _shown_by(self, task: dict[str, t.Any]) -> str:
         """The lines above the failure of a task that shows lines, or that follows one: its result does not have them."""
+        if task.get("name") == _LAST and "state" in self.summary.get(task["host"], {}):
+            return "".join(f"{reason}\n" for reason in self.summary[task["host"]]["reasons"])
         if task.get("action", "").rpartition(".")[2] != "show" and task.get("name") != _LAST:
             return ""
         end = self.stdout.rfind(f"fatal: [{task['host']}]: FAILED!")

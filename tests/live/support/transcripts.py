@@ -41,6 +41,11 @@ def check(name: str, output: str) -> None:
         )
 
 
+def summary(output: str) -> str:
+    """The lines of the block that ends a playbook on machines."""
+    return output.partition("TASK [Summary | Show the result]")[2].partition("\n")[2].partition("\nok: [")[0]
+
+
 def closing(output: str, host: str) -> str:
     """The lines from the closing block of a host to the end of the play."""
     return output[

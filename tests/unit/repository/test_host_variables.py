@@ -111,6 +111,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "repository_password": "secret",
         "archive": "/a.tar",
         "toolkit_version": "1.20.1",
+        "restart": True,
     },
 }
 #: Variables whose text may have several lines.
@@ -137,7 +138,6 @@ ELSEWHERE = {
         "archive_checksum": "an option of a module that downloads",
         "cluster": "a host of the inventory",
         "node": "a name that is looked up",
-        "restart": "a switch",
         "drain": "a choice of this run",
     },
 }

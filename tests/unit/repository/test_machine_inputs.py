@@ -45,6 +45,12 @@ def failure_messages(output: str) -> dict[str, list[str]]:
     return found
 
 
+def reported(summary: pathlib.Path) -> dict[str, list[str]]:
+    """The problems of each machine, as the run has summarized them."""
+    machines = json.loads(summary.read_text(encoding="utf-8"))["machines"]
+    return {name: one["reasons"] for name, one in machines.items()}
+
+
 def texts(role: str, given: dict[str, t.Any]) -> list[str]:
     faults = inputs.judge(role, _variables.options()[role], {f"{role}_{name}": value for name, value in given.items()})
     return [str(fault) for fault in faults]
@@ -110,19 +116,22 @@ def test_a_playbook_reports_all_problems_before_it_connects_to_a_machine(tmp_pat
             "provider": "ipmi",
         }
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
-    code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}})
+    code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}}, "-e", "hwaccel_summary_file=summary.json")
     assert code == 2, output[-3000:]
-    found = failure_messages(output)
+    found = reported(tmp_path / "summary.json")
     for name, value in given.items():
         assert all(text in found["bad"] for text in texts(role, {name.removeprefix(f"{role}_"): value})), (
             name,
             found["bad"],
         )
-    for message in found.values():
-        assert not re.search(FORBIDDEN, "\n".join([message] if isinstance(message, str) else message)), message
+    for texts_found in found.values():
+        assert not re.search(FORBIDDEN, "\n".join(texts_found)), texts_found
+    # Each is shown once, as lines, and never as a list of Python.
+    for first in {text.partition(". Next: ")[0] for text in found["bad"]}:
+        assert output.count(first) == 1, first
     assert not called.exists() and "planted" not in output
     if role == "machine_boot":
-        assert found["good"] == ["bad has errors in its variables. Next: correct what is reported about it above"]
+        assert found["good"] == []
         assert "Start machines" not in output
 
 

@@ -51,7 +51,7 @@ _CONFIGURATIONS = {unit: f"{CONFIG}/{unit}.conf" for unit in _DROP_INS}
 def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """The plan, in plain data. found: sources of files, and other DHCP servers.
 
-    predicted: what a run would do, one line each. changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh;
+    changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh;
     early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for
     the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
     installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
@@ -97,7 +97,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "released": _released(observed, contents, before),
         "expected": expected.expected(observed, site, settings, contents),
     }
-    return {**_nothing(), **made, **_staged(site, settings, system), "predicted": _predicted(made)}
+    return {**_nothing(), **made, **_staged(site, settings, system)}
 
 
 def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
@@ -118,18 +118,6 @@ def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Fami
         step = "use a boot server of the Debian or RedHat family"
         wrong.append(Fault("this system is not supported", "/etc/os-release", name, step))
     return site, system, wrong
-
-
-def _predicted(made: c.Mapping[str, t.Any]) -> list[str]:
-    """What a run without check mode would do, one line each."""
-    return [
-        *(f"install {name}" for name in made["packages"]),
-        *_counted("write", made["changes"]),
-        *_counted("remove", made["absent"]),
-        *(f"download {one['path']}" for one in made["artifacts"]),
-        *(f"copy {one['path']}" for one in [*made["loaders"], *made["ignitions"]]),
-        *(f"{one['state']}: {one['unit']}" for one in made["actions"]),
-    ]
 
 
 def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str, str]:
@@ -155,17 +143,6 @@ def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str
     """The record of nodes by path, written together with the entries that depend on it. Empty if there is nothing to record."""
     text = site.decision.memory.text
     return {MEMORY: text} if settings["pxe"] and (text or MEMORY in observed.files) else {}
-
-
-def _counted(verb: str, paths: list[str]) -> list[str]:
-    """Messages about files. Boot entries are counted, because there may be hundreds."""
-    boots = [path for path in paths if path.startswith(FILES)]
-    messages = [f"{verb} {path}" for path in paths if path not in boots]
-    return messages + (
-        [f"{verb} {len(boots)} boot entries of machines: {some((path.removeprefix(FILES + '/') for path in boots), 6)}"]
-        if boots
-        else []
-    )
 
 
 def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
@@ -313,7 +290,6 @@ def _nothing() -> dict[str, t.Any]:
     names = (
         "faults",
         "messages",
-        "predicted",
         "changes",
         "absent",
         "diff",

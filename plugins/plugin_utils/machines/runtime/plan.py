@@ -54,7 +54,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     provider: hwaccel, container, existing, or none without a GPU. files, contents, folders, absent: as files.written documents them.
     changes: paths whose texts differ. staged: texts by path for checks; checks: commands that validate them, each with name and argv.
     actions: for services that do not run with the files on disk, as services.Action.
-    drain: why the node is drained before these, empty if it is not; drains: whether this run or an earlier one may have drained the node.
+    drain: why the node is drained before these, empty if it is not; releases: whether this run or an earlier one may have drained the node.
     toolkit: whether packages are installed (install), with which manager, and their names. cdi: how the specification is generated, or empty.
     selinux: whether container_use_devices is enabled. originals: paths to copy before the first change.
     record: text for teardown, empty if the machine has it already.
@@ -207,15 +207,15 @@ class Restart:
 
 
 def _drained(host: Host, settings: Settings, restarts: c.Sequence[Restart]) -> dict[str, t.Any]:
-    """drain: why the node is drained before these restarts, empty if it is not. drains: whether this run or an earlier one may have drained it."""
+    """drain: why the node is drained before these restarts, empty if it is not. releases: whether this run or an earlier one may have drained it."""
     if settings["drain"] == NEVER:
-        return {"drain": "", "drains": False}
+        return {"drain": "", "releases": False}
     if settings["drain"] == ALWAYS:
-        return {"drain": "node_runtime_drain says so" if restarts else "", "drains": True}
+        return {"drain": "node_runtime_drain says so" if restarts else "", "releases": True}
     ending = [one.action.unit for one in restarts if one.ends_pods]
     # Independent of the present setting, because the restart may have changed it.
     there = any(engine.name == "docker" and engines.service(host, engine) for engine in engines.ENGINES)
-    return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "drains": there}
+    return {"drain": f"a restart of {', '.join(ending)} ends its containers" if ending else "", "releases": there}
 
 
 def _desired(host: Host, settings: Settings) -> RuntimeSettings:
@@ -334,5 +334,5 @@ def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[s
         "cdi": {},
         "changes": [],
         "drain": "",
-        "drains": False,
+        "releases": False,
     }

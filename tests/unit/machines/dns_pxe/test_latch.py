@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     after,
     findings,
@@ -48,7 +49,7 @@ class Server:
             path: base64.b64decode(text[1:]).decode() for text, path in map(str.split, result["lines"].splitlines())
         }
         self.changed = plan.MEMORY in result["changes"]
-        assert self.changed == (f"write {plan.MEMORY}" in result["predicted"])
+        assert self.changed == (f"write {plan.MEMORY}" in predicted(result, absent=False))
         self.recorded, self.messages = texts.get(plan.MEMORY, self.recorded), result["messages"]
         entries = {path.rpartition("/")[2]: text for path, text in texts.items() if "/pxelinux.cfg/" in path}
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}

@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory, model, plan, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     SERVER,
     after,
@@ -268,7 +269,7 @@ def test_a_second_run_changes_nothing() -> None:
     assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
     assert [one["state"] for one in first["actions"]] == ["restarted", "restarted"]
     observed, found = after(given)
-    assert plan.plan(observed, given, found)["predicted"] == []
+    assert predicted(plan.plan(observed, given, found), absent=False) == []
 
 
 @pytest.mark.parametrize(

@@ -193,12 +193,12 @@ def test_a_node_is_drained_before_a_restart_that_ends_pods(
     host.units["docker"] = Unit(loaded=True, active=True)
     host.commands.update({"docker_live_restore": live} if live else {})
     result = planned(host, drain=drain)
-    assert (result["drain"], result["drains"]) == (drained, checked)
+    assert (result["drain"], result["releases"]) == (drained, checked)
     assert [one for one in result["messages"] if "node is drained" in one] == (
         [f"the node is drained before: {drained}"] if drained else []
     )
     teardown = plan.restored(applied(host, result), {**SETTINGS, "drain": drain})
-    assert (teardown["drain"], teardown["drains"]) == (drained, checked)
+    assert (teardown["drain"], teardown["releases"]) == (drained, checked)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_node_is_drained_before_a_restart_that_ends_pods(
 def test_a_restart_of_containerd_ends_no_pods(drain: str, drained: str, checked: bool) -> None:
     result = planned(machine(), drain=drain)
     assert [one["unit"] for one in result["actions"]] == ["containerd"]
-    assert (result["drain"], result["drains"]) == (drained, checked)
+    assert (result["drain"], result["releases"]) == (drained, checked)
 
 
 def test_without_a_restart_nothing_is_drained_and_an_earlier_cordon_is_checked() -> None:
@@ -217,7 +217,7 @@ def test_without_a_restart_nothing_is_drained_and_an_earlier_cordon_is_checked()
     host.units["containerd"] = Unit(loaded=True, active=True, started_at=400.0)
     for drain in ("ends_pods", "always"):
         result = planned(applied(host, planned(host), at=300.0), drain=drain)
-        assert (result["actions"], result["drain"], result["drains"]) == ([], "", True)
+        assert (result["actions"], result["drain"], result["releases"]) == ([], "", True)
 
 
 def test_installed_engines_are_configured() -> None:

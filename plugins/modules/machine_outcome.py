@@ -1,0 +1,68 @@
+#!/usr/bin/python
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: machine_outcome
+version_added: 0.2.0
+short_description: Keep the outcome of a role on a machine
+description:
+  - In playbooks on machines, before the role, after it, and where it has failed. The outcome is the fact C(ROLE_outcome), which M(hwaccel.gpu.machines_closing)
+    summarizes at the end of the run.
+  - It connects to no host.
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+options:
+  role:
+    description: The role.
+    type: str
+    required: true
+  state:
+    description:
+      - V(begun) before the role is run.
+      - V(done) after it. If it has found problems (C(ROLE_faults)), the outcome is C(refused).
+      - V(failed) in the C(rescue) section of its block, which has the failed task. The message of a task with C(no_log) is not kept.
+    type: str
+    required: true
+    choices: [begun, done, failed]
+extends_documentation_fragment:
+  - hwaccel.gpu.attributes.info_module
+seealso:
+  - module: hwaccel.gpu.machines_closing
+"""
+
+EXAMPLES = r"""
+- name: Run a role and keep its outcome
+  block:
+    - name: Run the role
+      ansible.builtin.include_role:
+        name: hwaccel.gpu.node_runtime
+
+    - name: Keep the outcome
+      hwaccel.gpu.machine_outcome:
+        role: node_runtime
+        state: done
+  rescue:
+    - name: Keep the failure
+      hwaccel.gpu.machine_outcome:
+        role: node_runtime
+        state: failed
+"""
+
+RETURN = r"""
+stop:
+  description: With O(state=begun), whether the run stops before this machine, because all machines of an earlier batch have failed.
+  returned: always
+  type: bool
+ansible_facts:
+  description: The outcome.
+  returned: unless RV(stop)
+  type: dict
+  contains:
+    ROLE_outcome:
+      description: C(state), C(batch) (names of the machines), C(reasons) (problems, or why it has failed) and C(changes).
+      type: dict
+"""

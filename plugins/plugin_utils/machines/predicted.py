@@ -1,0 +1,56 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host role changes on a machine, one line each, from its plan. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+
+#: Files of one folder up to this number are listed, and above it counted: a boot server has one or more for each machine.
+_LISTED = 6
+_Plan = c.Mapping[str, t.Any]
+
+
+def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
+    """What a run does by this plan, without what it keeps for itself. plan: as the filter machine_plan documents it; roles have only some of the keys.
+
+    Ports of firewalls are not among it: whether they are open already is not observed. absent: whether the plan is that of a teardown. restarts: whether the
+    run restarts services.
+    """
+    changes = plan.get("files")
+    written = [one["path"] for one in changes] if changes is not None else plan.get("changes") or ()
+    toolkit = plan.get("toolkit") or {}
+    packages = [*(plan.get("packages") or ()), *(toolkit["names"] if toolkit.get("install") else ())]
+    return [
+        *(f"{'remove' if absent else 'install'} the package {name}" for name in packages),
+        *(f"download {one['path']}" for one in plan.get("artifacts") or ()),
+        *(f"copy {one['path']}" for name in ("loaders", "ignitions") for one in plan.get(name) or ()),
+        *(f"drain {one['backend']}/{one['server']}" for one in plan.get("drains") or ()),
+        *_counted("write", written),
+        *_counted("remove", plan.get("absent") or ()),
+        *(f"stop {unit}" for unit in plan.get("stops") or ()),
+        *(f"{_VERBS[one['state']]} {one['unit']}" for one in plan.get("actions") or () if restarts),
+        *(f"{'restart' if one['active'] else 'stop'} {one['unit']}" for one in plan.get("released") or ()),
+    ]
+
+
+#: States of the module systemd.
+_VERBS = {"restarted": "restart", "reloaded": "reload", "started": "start", "stopped": "stop"}
+
+
+def _counted(verb: str, paths: c.Iterable[str]) -> list[str]:
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _slash, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    lines: list[str] = []
+    for folder, names in folders.items():
+        if len(names) > _LISTED:
+            lines.append(f"{verb} {len(names)} files in {folder}: {some(names)}")
+        else:
+            lines += [f"{verb} {folder}/{name}" for name in names]
+    return lines

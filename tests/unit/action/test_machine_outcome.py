@@ -1,0 +1,143 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Outcomes of a role on machines, and the block that ends the run, by real runs with a small role: whatever a task fails with is told once more, at the end."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit import programs
+from ansible_collections.hwaccel.gpu.tests.unit.action import plays
+
+#: What the role does on each machine, in the order of the batches: five machines, one whose batch fails as a whole, and one after it.
+TASKS = """
+- name: Plan
+  ansible.builtin.set_fact:
+    pretend_predicted: ["write /etc/{{ inventory_hostname }}"]
+- name: Refuse
+  ansible.builtin.fail:
+    msg: ["one is wrong. Next: mend it", "two is wrong. Next: mend it too"]
+  when: inventory_hostname == 'lists'
+- name: Write credentials
+  ansible.builtin.command:
+    argv: [sh, -c, "echo planted >&2; exit 1"]
+  no_log: true
+  when: inventory_hostname == 'hides'
+- name: Run one after the other
+  ansible.builtin.command:
+    argv: [sh, -c, "{{ item }}"]
+  loop: ["exit 0", "echo the disk is full >&2; exit 3"]
+  changed_when: false
+  vars:
+    undefined_by_then: "{{ nobody_defines_this }}"
+  when: inventory_hostname in ['loops', 'alone']
+- name: Lose the connection
+  ansible.builtin.ping:
+  vars:
+    ansible_connection: ssh
+    ansible_ssh_executable: /bin/false
+  when: inventory_hostname == 'loses'
+"""
+HOSTS = ("fine", "lists", "hides", "loops", "loses", "alone", "waits")
+PLAY = """
+- hosts: all
+  gather_facts: false
+  serial: [5, 1, 1]
+  tasks:
+    - ansible.builtin.import_tasks: "{root}/playbooks/tasks/machines.yml"
+      vars: &role {{hwaccel_machines_role: pretend, hwaccel_machines_part: "{{{{ part }}}}"}}
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.import_tasks: "{root}/playbooks/tasks/machines_summary.yml"
+      vars: *role
+"""
+
+
+@pytest.fixture(scope="module")
+def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The collection with one role more."""
+    base = plays.collection_with(tmp_path_factory.mktemp("collections"), {}, {})
+    here = base / "ansible_collections" / "hwaccel" / "gpu"
+    (here / "plugins" / "modules").rmdir()
+    (here / "plugins" / "modules").symlink_to(plays.ROOT / "plugins" / "modules")
+    for part in ("main", "preflight"):
+        path = here / "roles" / "pretend" / "tasks" / f"{part}.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TASKS, encoding="utf-8")
+    return base
+
+
+def run(
+    collections: pathlib.Path, folder: pathlib.Path, part: str, hosts: tuple[str, ...] = HOSTS
+) -> tuple[int, str, dict[str, dict[str, object]]]:
+    (folder / "play.yml").write_text(PLAY.format(root=plays.ROOT), encoding="utf-8")
+    inventory = {
+        "all": {
+            "hosts": {
+                name: {"ansible_connection": "local", "ansible_python_interpreter": sys.executable} for name in hosts
+            }
+        }
+    }
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory, sort_keys=False), encoding="utf-8")
+    environ = programs.environment(folder) | {
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_NOCOLOR": "1",
+        "HOME": str(folder),
+    }
+    given = ["-e", f"part={part}", "-e", f"hwaccel_summary_file={folder}/summary.json"]
+    command = [str(plays.PROGRAM), "-i", "hosts.yml", *given, "play.yml"]
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    jsonschema.validate(written, json.loads((plays.ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8")))
+    return done.returncode, done.stdout + done.stderr, written["machines"]
+
+
+def test_whatever_fails_is_told_at_the_end(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output, machines = run(collections, tmp_path, "main")
+    # As Ansible itself does where it has lost a machine.
+    assert code == 4, output[-3000:]
+    assert {name: one["state"] for name, one in machines.items()} == {
+        "fine": "done",
+        "lists": "failed",
+        "hides": "failed",
+        "loops": "failed",
+        "loses": "lost",
+        "alone": "failed",
+        "waits": "not begun",
+    }
+    block = output.partition("TASK [Summary | Show the result]")[2].partition("TASK [")[0]
+    assert block.splitlines()[1] == "7 machines: 4 failed, 1 lost, 1 not begun; 1 machine changed"
+    assert "  lists:\n    one is wrong\n      Next: mend it\n    two is wrong\n      Next: mend it too\n" in block
+    assert (
+        " non-zero return code: the disk is full\n      Next: correct what the task 'Run one after the other'" in block
+    )
+    assert "  loops, alone:\n" in block
+    assert "  hides:\n    the task 'Write credentials' failed, and its result is not shown" in block
+    assert "planted" not in output and "planted" not in json.dumps(machines)
+    assert "  loses:\n    the connection to the machine was lost during the run\n      Next: verify" in block
+    assert "  waits: all machines of an earlier batch failed\n" in block
+    assert machines["fine"]["changes"] == ["write /etc/fine"]
+    ended = output.partition("TASK [Summary | Fail if there are problems]")[2]
+    assert "5 machines have failed: lists, hides, loops, loses, alone. Next: correct" in ended
+
+
+def test_preflight_reaches_machines_after_a_batch_of_which_all_failed(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    code, output, machines = run(collections, tmp_path, "preflight")
+    assert code == 4 and machines["waits"]["state"] == "done", output[-3000:]
+
+
+def test_a_run_on_which_all_is_well_succeeds(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    code, output, machines = run(collections, tmp_path, "main", ("fine", "well"))
+    assert (code, [one["succeeded"] for one in machines.values()]) == (0, [True, True]), output[-3000:]
+    assert "All 2 machines are configured; 2 machines changed" in output
