@@ -26,10 +26,20 @@ def show(lines: c.Iterable[str], task: t.Any, variables: c.Mapping[str, t.Any]) 
     shown = [printable(line) for line in lines]
     if shown and not task.no_log:
         # Lines of a task with run_once do not belong to a host.
-        whose = [] if task.run_once else [f"{variables.get('inventory_hostname', 'localhost')}:"]
+        whose = [] if task.run_once else [f"{variables.get('inventory_hostname', 'localhost')}{_named(task)}:"]
         # All lines are written at once, because otherwise lines of hosts that run in parallel would mix.
         display.display("\n".join([*whose, *shown]))
     return shown
+
+
+def _named(task: t.Any) -> str:
+    """The name of the task, where its lines come before its headline.
+
+    With strategies by which hosts do not wait for each other, the default callback shows the headline with the result (ansible-core 2.16 to 2.21,
+    plugins/callback/default.py, _task_start).
+    """
+    strategy = str(task.get_play().strategy).rpartition(".")[2]
+    return f", {task.get_name()}" if strategy in ("free", "host_pinned") else ""
 
 
 def grouped(lines: c.Iterable[str]) -> list[str]:

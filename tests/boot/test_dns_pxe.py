@@ -131,7 +131,7 @@ def test_check_mode_predicts_the_changes_and_makes_none(
     for path in ("dnsmasq.conf", "hosts", "extra-hosts", "nginx.conf", "clients.nft"):
         assert f"write {CONFIG}/{path}" in output
         assert site.server.read(f"{CONFIG}/{path}")
-    assert "install dnsmasq" in output and "download os/kernel" in output and "restarted: nginx" in output
+    assert "install the package dnsmasq" in output and "download os/kernel" in output and "restart nginx" in output
     assert "+host-record" not in output and f"+{address(151)} master-0.{DOMAIN}" in output
     assert SECRET not in output + served.stdout
 

@@ -62,6 +62,8 @@ FINDS = {
     "molecule": "scenarios that a fork's CI copies and that do not pass",
     "demo twice": "the README's first command, its table, and a second run that changes something",
     "site core-2.16": "a whole run on the oldest core",
+    "gates core-2.16": "failed nodes that the oldest core tells otherwise",
+    "gates core-newest": "failed nodes that the newest core tells otherwise",
     "site core-newest": "a whole run on the newest core, from the installed collection, with two container runtimes",
 }
 

@@ -247,6 +247,10 @@ ROUNDS = (
     Job("demo twice", "demo", ("python", "tests/tools/demo.py", "twice"), ("control plane",), limit=1200, sandbox=True),
     Job("site core-2.16", "core-2.16", SITE, ("control plane",), sandbox=True),
     Job("site core-newest", "core-newest", (*TWO_RUNTIMES, "--installed"), ("control plane",), sandbox=True),
+    *(
+        Job(f"gates {core}", core, pytest("tests/live/test_failed_gates.py"), ("control plane",), sandbox=True)
+        for core in CORES[1:]
+    ),
 )
 
 #: Control plane and node from nothing, a pod on it, and everything gone, ten times in a row.

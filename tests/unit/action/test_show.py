@@ -37,6 +37,14 @@ def test_lines_can_be_copied_from_the_output(tmp_path: pathlib.Path, arguments: 
     assert "\n".join(["alpha:", *LINES, SHOWN, "ok: [alpha]"]) in output
 
 
+def test_where_hosts_do_not_wait_for_each_other_lines_have_the_name_of_their_task(tmp_path: pathlib.Path) -> None:
+    (only,) = play(name="Show the fleet")
+    output = printed(tmp_path, [only | {"strategy": "free"}])
+    assert "\n".join(["alpha, Show the fleet:", *LINES, SHOWN]) in output
+    # The headline comes with the result.
+    assert output.index(SHOWN) < output.index("TASK [Show the fleet]")
+
+
 def test_with_no_log_nothing_is_shown(tmp_path: pathlib.Path) -> None:
     assert "KUBECONFIG" not in printed(tmp_path, play(no_log=True))
 

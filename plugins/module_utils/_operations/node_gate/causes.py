@@ -27,7 +27,8 @@ def log_tail(client: Client, pod: PodFacts | None, container: str) -> str:
         try:
             text = client.logs(pod.namespace, pod.name, container, previous=previous, tail_lines=_TAIL_LINES).strip()
         except HwaccelError as error:
-            text = f"(no log: {error})"
+            # The log of a previous run is often gone already. Any other error comes again with that of the present one.
+            text = "" if previous else f"(no log: {error})"
         if text and text not in texts:
             texts.append(text)
     return evidence.masked("\n--- next run ---\n".join(texts))[-_LONGEST_TAIL:]

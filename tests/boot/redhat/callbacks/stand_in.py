@@ -31,6 +31,8 @@ _ON_CONTROLLER = {
     "fail",
     "include_role",
     "include_tasks",
+    "machine_outcome",
+    "machines_closing",
     "set_fact",
     "show",
     "validate_argument_spec",
