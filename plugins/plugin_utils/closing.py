@@ -160,7 +160,7 @@ def _object(row: Row) -> str:
 
 
 def indented(text: str) -> str:
-    for mark, start in ((_LOG, "Log: "), (_NEXT, "Next: "), (". Next: ", "Next: ")):
+    for mark, start in ((_LOG, "Log: "), (_NEXT, "Next: "), (". Next: ", "Next: "), (" Next: ", "Next: ")):
         text = text.replace(mark, f"\n{start}")
     return "  " + text.replace("\n", "\n    ")
 
