@@ -162,8 +162,9 @@ def test_faults_of_all_machines_are_told_at_once_and_no_bmc_is_spoken_to(one: Bm
         }
         done = run({"worker-0": good, **broken})
         assert done.rc == 2
-        told = "\n".join(done.failures)
-        assert "'floppy' is unknown (machine_boot_boot)" in "\n".join(done.failures_of("worker-2"))
-        assert "machine worker-1: the address of its BMC is missing" in told
+        told = {name: "\n".join(one["reasons"]) for name, one in done.summary.items()}
+        assert "'floppy' is unknown (machine_boot_boot)" in told["worker-2"]
+        assert "machine worker-1: the address of its BMC is missing" in told["worker-1"]
+        assert told["worker-0"] == ""
         assert way.connections == 0
         assert one.state() == ("Off", "Hdd")
