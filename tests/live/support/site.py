@@ -36,6 +36,8 @@ from ansible_collections.hwaccel.gpu.tests.tools.environments import CONFIGURATI
 COLLECTIONS = pathlib.Path(next(iter(collection.__path__))).parents[2]
 #: The task that fails with what the task above it has shown.
 _LAST = "Summary | Fail if there are problems"
+#: The same of machine_boot, before any machine is changed, and once for all of them.
+_BEFORE = "Summary | Stop if there are problems"
 _CALLBACKS = pathlib.Path(__file__).parent / "callbacks"
 _WARNING = re.compile(
     r"^\[(?:DEPRECATION )?WARNING\]: ?.*$|^.*(?:MODULE FAILURE|Traceback \(most recent).*$", re.MULTILINE
@@ -74,6 +76,8 @@ class Run:
 
     def _shown_by(self, task: dict[str, t.Any]) -> str:
         """The lines above the failure of a task that shows lines, or that follows one: its result does not have them."""
+        if task.get("name") == _BEFORE:
+            return "".join(f"{reason}\n" for one in self.summary.values() for reason in one["reasons"])
         if task.get("name") == _LAST and "state" in self.summary.get(task["host"], {}):
             return "".join(f"{reason}\n" for reason in self.summary[task["host"]]["reasons"])
         if task.get("action", "").rpartition(".")[2] != "show" and task.get("name") != _LAST:
