@@ -110,6 +110,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/node/real_programs.yml", (*REAL, *HOSTS, *UNITS)),
     ("tests/node/*", (*REAL, *HOSTS)),
     ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
+    ("tests/unit/fleet_agent/machine/nvidia_smi.yml", ("mutants", "stand-ins", *UNITS, *HOSTS, *REAL)),
     ("tests/unit/*", ("mutants", *UNITS, *HOSTS, *REAL)),
     ("tests/mutants/*", ("mutants", *UNITS)),
     ("tests/upstream/*", UNITS),

@@ -21,6 +21,11 @@ func runSMI(arguments []string) int {
 
 // smi reports the GPUs whose device files are in a folder.
 func smi(arguments []string, folder string, out io.Writer) int {
+	asked, wrong := parsed(arguments)
+	if wrong != nil {
+		fmt.Fprint(out, wrong.message)
+		return wrong.code
+	}
 	version := driverVersion()
 	if version == "" {
 		fmt.Fprintln(out, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.")
@@ -47,58 +52,55 @@ func smi(arguments []string, folder string, out io.Writer) int {
 			return lostGPU
 		}
 	}
-	fields, apps, form, listing := parsed(arguments)
+	chosen := gpus
+	if asked.id != "" {
+		place, err := strconv.Atoi(asked.id)
+		if err != nil || place < 0 || place >= len(gpus) {
+			fmt.Fprintln(out, "No devices were found")
+			return noDevice
+		}
+		chosen = gpus[place : place+1]
+	}
 	switch {
-	case apps != nil:
-		for _, gpu := range gpus {
+	case asked.query == queryApps:
+		if asked.header {
+			fmt.Fprintln(out, asked.heading())
+		}
+		for _, gpu := range chosen {
 			if contains(machine.Faults.Busy, gpu) {
-				fmt.Fprintln(out, row(apps, map[string]string{"gpu_uuid": machine.uuid(gpu), "pid": "4000", "name": "job", "process_name": "job"}))
+				fmt.Fprintln(out, asked.row(map[string]string{"gpu_uuid": machine.uuid(gpu), "gpu_name": machine.Product, "pid": "4000", "process_name": "job"}))
 			}
 		}
-	case fields != nil:
-		if !strings.Contains(form, "noheader") {
-			fmt.Fprintln(out, strings.Join(fields, ", "))
+	case asked.query == queryGPUs:
+		if asked.header {
+			fmt.Fprintln(out, asked.heading())
 		}
-		for _, gpu := range gpus {
-			fmt.Fprintln(out, row(fields, machine.facts(gpu, version, len(gpus), strings.Contains(form, "nounits"))))
+		for place, gpu := range gpus {
+			if contains(chosen, gpu) {
+				fmt.Fprintln(out, asked.row(machine.facts(place, gpu, version, len(gpus), asked.units)))
+			}
 		}
-	case listing:
-		for _, gpu := range gpus {
-			fmt.Fprintf(out, "GPU %d: %s (UUID: %s)\n", gpu, machine.Product, machine.uuid(gpu))
+	case asked.listing:
+		for place, gpu := range gpus {
+			fmt.Fprintf(out, "GPU %d: %s (UUID: %s)\n", place, machine.Product, machine.uuid(gpu))
 		}
 	default:
 		fmt.Fprintf(out, "| NVIDIA-SMI %s    Driver Version: %s    stand-in: there is no GPU |\n", version, version)
-		for _, gpu := range gpus {
+		for _, gpu := range chosen {
 			fmt.Fprintf(out, "|   %d  %s    On  |  %dMiB |\n", gpu, machine.Product, machine.MemoryMiB)
 		}
 	}
 	return 0
 }
 
-func parsed(arguments []string) (fields, apps []string, form string, listing bool) {
-	for _, word := range arguments {
-		name, value, _ := strings.Cut(word, "=")
-		switch name {
-		case "--query-gpu":
-			fields = strings.Split(value, ",")
-		case "--query-compute-apps":
-			apps = strings.Split(value, ",")
-		case "--format":
-			form = value
-		case "-L", "--list-gpus":
-			listing = true
-		}
-	}
-	return
-}
-
-func (machine Machine) facts(gpu int, version string, count int, plain bool) map[string]string {
+// facts by field. place: the number of the GPU among those that are visible, as NVML numbers them; gpu: on the machine.
+func (machine Machine) facts(place, gpu int, version string, count int, units bool) map[string]string {
 	memory := strconv.Itoa(machine.MemoryMiB)
-	if !plain {
+	if units {
 		memory += " MiB"
 	}
 	return map[string]string{
-		"index": strconv.Itoa(gpu), "uuid": machine.uuid(gpu), "gpu_uuid": machine.uuid(gpu), "name": machine.Product, "gpu_name": machine.Product,
+		"index": strconv.Itoa(place), "uuid": machine.uuid(gpu), "name": machine.Product,
 		"pci.bus_id": machine.bus(gpu), "driver_version": version, "count": strconv.Itoa(count), "memory.total": memory,
 		"ecc.errors.uncorrected.volatile.total": machine.uncorrected(gpu), "ecc.mode.current": mode(machine.ECC), "mig.mode.current": migMode(machine.MIGCapable),
 	}
@@ -119,16 +121,4 @@ func migMode(capable bool) string {
 		return "Disabled"
 	}
 	return "[N/A]"
-}
-
-func row(fields []string, facts map[string]string) string {
-	values := make([]string, len(fields))
-	for index, field := range fields {
-		value, known := facts[strings.TrimSpace(field)]
-		if !known {
-			value = "[N/A]"
-		}
-		values[index] = value
-	}
-	return strings.Join(values, ", ")
 }

@@ -48,7 +48,7 @@ func output(t *testing.T, status int, arguments ...string) string {
 func TestQueriesReportTheGPUsOfTheContainer(t *testing.T) {
 	onMachine(t, twoGPUs, "nvidia1")
 	query := "--query-gpu=index,name,memory.total,driver_version,ecc.mode.current,mig.mode.current"
-	if out := output(t, 0, query, "--format=csv,noheader"); out != "1, NVIDIA H100 80GB HBM3, 81559 MiB, 595.91.07, Enabled, Disabled\n" {
+	if out := output(t, 0, query, "--format=csv,noheader"); out != "0, NVIDIA H100 80GB HBM3, 81559 MiB, 595.91.07, Enabled, Disabled\n" {
 		t.Error(out)
 	}
 }
