@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible.plugins.action import ActionBase
+
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing
 
 Row = dict[str, t.Any]
@@ -18,9 +19,10 @@ _OPTIONS: dict[str, dict[str, t.Any]] = {
 }
 
 
-class ActionModule(CheckingAction):
+class ActionModule(ActionBase):
     """The action of machine_outcome. It connects to no host."""
 
+    _supports_check_mode = True
     _requires_connection = False
 
     def run(self, tmp: t.Any = None, task_vars: Row | None = None) -> Row:
@@ -57,9 +59,8 @@ class ActionModule(CheckingAction):
         if failed and (variables.get("__machine_reached") or {}).get("unreachable"):
             mine, why = variables["inventory_hostname"], str(variables["__machine_reached"].get("msg") or "")
             return [closing.unreachable(mine, why)]
-        if failed and str(variables["ansible_failed_task"].get("action")) == "hwaccel.gpu.variables":
-            faults, _warnings = self.checked(variables)
-            return faults or self.of_roles(variables, [role])
+        if failed and (faults := (variables.get("__variables_checked") or {}).get("problems")):
+            return list(map(str, faults))
         return [str(fault["text"]) for fault in _variables.plain(variables.get(f"{role}_faults") or [])]
 
     def _kept(self, result: Row, role: str, outcome: Row) -> Row:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
@@ -25,12 +26,14 @@ class ActionModule(CheckingAction):
         faults, warnings = self.checked(variables, args["hosts"], args["machines"])
         # Undefined values would be reported twice.
         if not faults:
-            faults += self.of_roles(variables, self._roles())
+            faults += _variables.of_batches(variables, self._templar.template)
+            for role in self._roles():
+                faults += _variables.of_machines(role, variables, self._templar.template)
+        if faults and variables.get("hwaccel_closing"):
+            # The playbook shows them at its end, and Ansible would show those of a failed task as JSON.
+            return result | {"changed": False, "problems": faults}
         if faults:
-            # The playbook shows them at its end.
-            told = variables.get("hwaccel_closing")
-            message = f"Problems of variables: {len(faults)}. Nothing was changed." if told else faults
-            return result | {"changed": False, "failed": True, "msg": message}
+            return result | {"changed": False, "failed": True, "msg": faults}
         return result | {"changed": False} | ({"warnings": warnings} if warnings else {})
 
     def _roles(self) -> list[str]:

@@ -52,4 +52,9 @@ msg:
   returned: failure
   type: list
   elements: str
+problems:
+  description: The same with the variable C(hwaccel_closing), with which the module does not fail, because the playbook shows them at its end.
+  returned: if there are errors
+  type: list
+  elements: str
 """

@@ -46,12 +46,6 @@ class CheckingAction(ActionBase):
             faults += self._strict(mine, misspelled, self._templar.template(variables.get("hwaccel_strict") or False))
         return faults, misspelled
 
-    def of_roles(self, variables: c.Mapping[str, t.Any], roles: c.Iterable[str]) -> list[str]:
-        """Errors of values. variables: without undefined values. roles: on machines."""
-        template = self._templar.template
-        found = [_variables.of_machines(role, variables, template) for role in roles]
-        return _variables.of_batches(variables, template) + [text for texts in found for text in texts]
-
     @staticmethod
     def _strict(host: str, misspelled: c.Iterable[str], value: t.Any) -> list[str]:
         try:
