@@ -18,6 +18,8 @@ from fleet_agent.shell import scripts
 
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 SHELLS = ("sh", "bash", "ash", "dash")
+#: EACCES, as programs in Go write it.
+_DENIED = "permission denied"
 
 
 @dataclasses.dataclass
@@ -109,14 +111,32 @@ def executable_fault(container: Any, argv: list[str]) -> str:
     name = posixpath.basename(argv[0])
     if registry.find(container.image, name) or (name in SHELLS and registry.shell_in(container.image)):
         return ""
-    if container.view.is_file(argv[0]) or (registry.shell_in(container.image) and scripts.is_tool(name)):
+    is_file = container.view.is_file(argv[0])
+    if (is_file and _may_execute(container, argv[0])) or (registry.shell_in(container.image) and scripts.is_tool(name)):
         return ""
-    where = "executable file not found in $PATH" if "/" not in argv[0] else "no such file or directory"
-    what = f'exec: "{argv[0]}": {where}' if "/" not in argv[0] else f'exec: "{argv[0]}": stat {argv[0]}: {where}'
+    if is_file:
+        what = f'exec: "{argv[0]}": {_DENIED}'
+    elif "/" in argv[0]:
+        what = f'exec: "{argv[0]}": stat {argv[0]}: no such file or directory'
+    else:
+        what = f'exec: "{argv[0]}": executable file not found in $PATH'
     return (
         "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
         f"unable to start container process: error during container init: {what}"
     )
+
+
+def _may_execute(container: Any, path: str) -> bool:
+    """A file of a ConfigMap or Secret has the mode of its volume, which is 0644 by default (SetDefaults_ConfigMapVolumeSource of kubernetes v1.36.4)."""
+    beneath = [
+        mount
+        for mount in container.spec.get("volumeMounts") or []
+        if f"{path}/".startswith(mount["mountPath"].rstrip("/") + "/")
+    ]
+    name = max(beneath, key=lambda mount: len(mount["mountPath"]))["name"] if beneath else ""
+    volume: dict[str, Any] = next((one for one in container.pod.spec.get("volumes") or [] if one["name"] == name), {})
+    source = volume.get("configMap") or volume.get("secret")
+    return source is None or bool((source.get("defaultMode") or 0o644) & 0o111)
 
 
 def main(container: Any) -> Process:
@@ -144,6 +164,9 @@ def execute(proc: Proc, first: bool = False) -> Process:
             proc.container.ignores_term = False
         return (yield from tables.checked(name, program)(proc))
     if "/" in proc.argv[0] and proc.view.is_file(proc.argv[0]):
+        if not _may_execute(proc.container, proc.argv[0]):
+            proc.say(f'exec: "{proc.argv[0]}": {_DENIED}')
+            return 126
         return (yield from scripts.run_file(proc, proc.argv[0], execute))
     if first and not proc.container.image.family:
         yield Park()
