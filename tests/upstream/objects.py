@@ -177,9 +177,10 @@ def _mounts_resolved(container: Object, sources: c.Mapping[str, str]) -> Object:
 
 
 def _source(volume: Object) -> str:
-    kind = next(key for key in volume if key != "name")
+    # A volume without a source is an empty folder.
+    kind = next((key for key in volume if key != "name"), "emptyDir")
     return f"{kind} {_content(volume).get('path') or _content(volume).get('name') or volume['name']}"
 
 
 def _content(volume: Object) -> Object:
-    return next(value for key, value in volume.items() if key != "name")
+    return next((value for key, value in volume.items() if key != "name"), {})

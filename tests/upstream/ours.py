@@ -48,14 +48,12 @@ def of(pair: t.Mapping[str, t.Any]) -> Fields:
         return account(pair["role"], ours["account"])
     if not ours:
         return {}
-    found = {
-        path: _masked(path, value) for path, value in fields(one(pair["role"], ours["kind"], ours["name"])).items()
-    }
+    found = {path: masked(path, value) for path, value in fields(one(pair["role"], ours["kind"], ours["name"])).items()}
     return part(found, ours["part"]) if "part" in ours else found
 
 
-def _masked(path: str, value: t.Any) -> t.Any:
-    """Digests of the manifests themselves would change with every line of these."""
+def masked(path: str, value: t.Any) -> t.Any:
+    """The value that is compared. Digests of the manifests themselves would change with every line of these."""
     return "a digest" if path.endswith(("config-hash", "[DRIVER_CONFIG_DIGEST]")) else value
 
 

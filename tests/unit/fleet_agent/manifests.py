@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
+import sys
 import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.unit.roles import stack as roles
+
+sys.path.insert(0, str(roles.TOP / "roles" / "sandbox" / "files"))
+
 from fleet_agent.machine import images
 from fleet_agent.programs import registry, tables
 
@@ -18,6 +23,25 @@ Request = tuple[str, str, str]
 SHELLS = ("sh", "bash")
 #: The part of the configuration file that has what flags have, where that is not the whole file.
 SECTIONS = {"nfd-worker": "core", "gpu-feature-discovery": "flags"}
+
+
+#: Of the container runtime, which reads them before the program starts (nvidia-container-toolkit v1.20.0, internal/config/image/envvars.go).
+OF_THE_RUNTIME = {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"}
+#: What nobody reads, and where the manifests have it from.
+UNREAD = {
+    (
+        "nvidia-driver",
+        "NODE_NAME",
+    ): "gpu-operator v26.7.0, assets/state-driver/0500_daemonset.yaml; no script of gpu-driver-container 06a208c reads it",
+    (
+        "nvidia-driver",
+        "NODE_IP",
+    ): "gpu-operator v26.7.0, assets/state-driver/0500_daemonset.yaml; no script of gpu-driver-container 06a208c reads it",
+    (
+        "nvidia-device-plugin",
+        "CDI_ENABLED",
+    ): "gpu-operator v26.7.0, controllers/object_controls.go; no program of k8s-device-plugin v0.20.0 reads it",
+}
 
 
 class Manifests:
@@ -73,7 +97,7 @@ class Manifests:
         image = images.parse(container["image"])
         assert image is not None
         found: list[tables.Settings] = []
-        for name in registry.PROGRAMS.get(image.family, {}):
+        for name in [one for one in registry.PROGRAMS.get(image.family, {}) if one in text]:
             for match in re.finditer(
                 rf"((?:[A-Z_]+=\S+ )*)\b{re.escape(name)}((?: -?-?[\w=/.:-]+)*)$", text, re.MULTILINE
             ):
@@ -89,7 +113,7 @@ class Manifests:
     def file(self, spec: Obj, container: Obj, path: str) -> str:
         """Of a ConfigMap that the container mounts; empty if it has no such file."""
         for mount in container.get("volumeMounts") or ():
-            volume = next(one for one in spec["volumes"] if one["name"] == mount["name"])
+            volume = next((one for one in spec.get("volumes") or () if one["name"] == mount["name"]), {})
             if "configMap" in volume and path.startswith(mount["mountPath"] + "/"):
                 return str(self.maps.get(volume["configMap"]["name"], {}).get(posixpath.basename(path), ""))
         return ""
@@ -97,13 +121,18 @@ class Manifests:
     def calls(self, spec: Obj, container: Obj, settings: tables.Settings) -> set[Request]:
         table = settings.table
         path = next((settings[name] for name in ("config", "config-file") if name in table.by_name), "")
-        config = roles.yaml.safe_load(self.file(spec, container, path)) or {}
+        config = _parsed(self.file(spec, container, path))
         token = spec.get("automountServiceAccountToken") is not False
         return {
             (call.verb, call.group, call.resource)
             for call in table.calls
             if all(_holds(settings, config, token, name, value) for name, value in call.condition)
         }
+
+
+@functools.cache
+def _parsed(text: str) -> Obj:
+    return roles.yaml.safe_load(text) or {}
 
 
 def _read(program: str, words: list[str], env: dict[str, str]) -> list[tables.Settings]:
@@ -125,6 +154,18 @@ def _holds(settings: tables.Settings, config: Obj, token: bool, name: str, value
     actual = ((config.get(section) or {}) if section else config).get(flag.field)
     actual = settings[name] if actual is None or settings.given(name) else actual
     return value in actual if isinstance(actual, (list, tuple)) else bool(actual == value)
+
+
+def unread(manifests: Manifests, *, certain: bool = False) -> set[tuple[str, str]]:
+    """Workload and name of each variable that no program of its container reads. certain: not of containers that start no program with a table."""
+    found = set()
+    for workload, spec, container in manifests.containers():
+        programs = [settings.table for settings in manifests.programs(spec, container)]
+        names = {name for table in programs for flag in table.flags for name in flag.env} | OF_THE_RUNTIME
+        names |= {name for table in programs for name in table.environment}
+        if programs or not certain:
+            found |= {(workload, one["name"]) for one in container.get("env") or () if one["name"] not in names}
+    return found
 
 
 def rendered() -> Manifests:

@@ -1,0 +1,1 @@
+"""Rules of manifests: what is wrong in a set of rendered objects although a cluster runs it."""
