@@ -37,9 +37,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.settings import Settings
 from ansible_collections.hwaccel.gpu.plugins.module_utils._workloads.runs import RunOptions
 from ansible_collections.hwaccel.gpu.plugins.modules.manifest_set import ARGUMENT_SPEC
-from ansible_collections.hwaccel.gpu.tests.live.mutations import lanes, rendered
+from ansible_collections.hwaccel.gpu.tests.live.mutations import asked, lanes, rendered
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Mutant, Obj, mutated
 from ansible_collections.hwaccel.gpu.tests.live.mutations.outcomes import CAUGHT, REFUSED, SURVIVES, Outcome, outcome
+from ansible_collections.hwaccel.gpu.tests.live.mutations.rules import judge
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 #: Factor for the delays of a real node.
@@ -68,6 +69,9 @@ _POOLS = [
     },
 ]
 _THREADS = 8
+_IDLE = (asked.MINE, asked.OTHER, asked.TAKEN)
+#: As a gate: the rules of manifests.
+RULES = "rules"
 #: Mutants that are alone, after which it is measured again how long a sound node needs.
 _PACED = 40
 #: Kinds of a lane that would act on later lanes.
@@ -106,21 +110,31 @@ class Bench:
         self._components = sorted({name for found in objects.values() for name in lanes.own_components(found)})
         self._needed, self._daemon_sets = 0.0, tuple[Obj, ...]()
         self._numbers = iter(range(10**6))
+        self._thief = asked.Thief(self.sandbox.kubeconfig, self.client)
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "mutants")
         for role in rendered.ROLES[:-1]:
             assert not (refused := self._apply(rendered.SETS[role], self.shared[role])), refused
 
-    def run(self, found: c.Sequence[Mutant]) -> c.Iterator[Outcome]:
-        """The outcomes, as they come: first what is refused, then lanes, then those that need the cluster for themselves."""
+    def run(self, found: c.Sequence[Mutant], by_gates: c.Collection[Mutant] = ()) -> c.Iterator[Outcome]:
+        """The outcomes, as they come: first what is refused, then what rules find, then lanes, then those that need the cluster for themselves.
+
+        by_gates: mutants that no rule is asked about, so that the gates have to find them.
+        """
         ways = {mutant: lanes.isolation(mutant) for mutant in found}
         tried = [mutant for mutant, way in ways.items() if way != lanes.POD]
         refusals = dict(zip(tried, self._threads.map(self.refusal, tried), strict=True))
         for mutant, text in refusals.items():
             if text:
                 yield outcome(mutant, self._source(mutant), REFUSED, "engine", text)
-        left = [mutant for mutant in found if not refusals.get(mutant)]
+        left = list[Mutant]()
+        for mutant in [one for one in found if not refusals.get(one)]:
+            if mutant not in by_gates and (text := judge.of_mutant(self.objects, mutant)):
+                yield outcome(mutant, self._source(mutant), CAUGHT, RULES, text)
+            else:
+                left.append(mutant)
         for mutant in [one for one in left if ways[one] == lanes.APART]:
             yield outcome(mutant, self._source(mutant), SURVIVES)
+        yield from self._asked([one for one in left if ways[one] == lanes.ASKED])
         together = [one for one in left if ways[one] in (lanes.COPY, lanes.SPACE)]
         for start in range(0, len(together), LANES):
             yield from self.together(together[start : start + LANES])
@@ -134,7 +148,7 @@ class Bench:
     def refusal(self, mutant: Mutant) -> str:
         """Why the engine or the API server refuses the mutated object; "" if they accept it."""
         item = mutated(self._source(mutant), mutant)
-        if lanes.isolation(mutant) != lanes.ALONE:
+        if lanes.isolation(mutant) != lanes.ALONE and mutant.kind != "CustomResourceDefinition":
             lanes.renamed(item, "trial")
         try:
             known, faults = manifests.load([item])
@@ -227,6 +241,8 @@ class Bench:
     def _outcome(self, lane: Lane, told: dict[str, tuple[str, str]]) -> Outcome:
         assert lane.mutant
         gate, text = told.get(lane.name, ("", ""))
+        # On a cluster the object has its own name.
+        text = text.replace(f"-{lane.name}", "")
         return outcome(lane.mutant, self._source(lane.mutant), CAUGHT if text else SURVIVES, gate, text)
 
     def _judged(self, found: c.Sequence[Lane], *, sound: bool = True) -> dict[str, tuple[str, str]]:
@@ -405,13 +421,41 @@ class Bench:
         self._fleet([lane])
         return self._settle([], [lane.node])
 
+    def _asked(self, found: c.Sequence[Mutant]) -> list[Outcome]:
+        """Of each policy one without a mutation is asked first, and says how long the API server takes to follow."""
+        sound = {(mutant.role, asked.policy_of(self._source(mutant))): mutant for mutant in found}
+        pairs = [(Lane(self._name(), None, [], set()), mutant) for mutant in sound.values()]
+        pairs += [(Lane(self._name(), mutant, [], set()), mutant) for mutant in found]
+        told, began = dict[str, tuple[str, str]](), time.monotonic()
+        try:
+            for lane, mutant in pairs:
+                broken = mutated(self._source(mutant), mutant) if lane.mutant else None
+                lane.objects += asked.objects_of(self.objects[mutant.role], mutant.index, broken, lane.name)
+                if refused := self._apply(f"asked-{lane.name}", lane.objects):
+                    told[lane.name] = "engine", refused
+            for lane, mutant in pairs[: len(sound)]:
+                assert not (said := told.get(lane.name) or self._asked_of(lane, mutant, _LIMIT)), said
+            end = time.monotonic() + max(LEAST, (FACTOR - 1) * (time.monotonic() - began))
+            for lane, mutant in pairs[len(sound) :]:
+                if lane.name not in told:
+                    told[lane.name] = asked.GATE, self._asked_of(lane, mutant, end - time.monotonic())
+        finally:
+            self._removed([lane for lane, _mutant in pairs])
+        return [self._outcome(lane, told) for lane, _mutant in pairs if lane.mutant]
+
+    def _asked_of(self, lane: Lane, mutant: Mutant, limit: float) -> str:
+        policy, objects = asked.policy_of(self._source(mutant)), self.objects[mutant.role]
+        account, namespace = asked.account_of(objects, policy), f"{rendered.AGENTS}-{lane.name}"
+        asks = self._thief.prepare(account, namespace)
+        return asked.waited(lambda: self._thief.wrong(asks, account, namespace, policy), limit)
+
     def _pods(self, found: c.Sequence[Mutant]) -> list[Outcome]:
         """Each on one of a few sound nodes."""
         rooms = [Lane(self._name(), None, [], set()) for _number in range(_THREADS)]
         self._fleet(rooms)
         nodes = [room.node for room in rooms]
         needed = self._settle([], nodes)
-        others = {node: frozenset({*nodes, "idle-0"} - {node}) for node in nodes}
+        others = {node: frozenset({*nodes, *_IDLE} - {node}) for node in nodes}
 
         def judged(mutant: Mutant) -> Outcome:
             node = nodes.pop()
@@ -428,5 +472,5 @@ class Bench:
 
 
 def _idle() -> Obj:
-    """For the controllers."""
-    return {"name": "idle", "count": 1, "taints": list(rendered.CONTROL_PLANE)}
+    """For the controllers, and for writes about nodes."""
+    return {"name": "idle", "count": len(_IDLE), "taints": list(rendered.CONTROL_PLANE)}

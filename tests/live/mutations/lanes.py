@@ -7,10 +7,10 @@ The cluster runs all roles unmutated on every node (`shared`), but for component
 
 COPY   a DaemonSet: its mutated copy, beside the others
 SPACE  an object that nodes need, such as a ConfigMap or a ClusterRole: copies of all objects that are connected with it, in namespaces of their own
-ALONE  an object that exists once in a cluster, such as a CustomResourceDefinition or nfd-master, or an admission policy that may be for everybody: the mutated
-       one takes its place, one at a time
+ALONE  an object that exists once in a cluster, such as a CustomResourceDefinition or nfd-master: the mutated one takes its place, one at a time
+ASKED  an admission policy or its binding: copies of both, and no programs, since only a write that no program sends shows what a policy denies (asked.py)
 POD    the pod of gpu_validation, which changes nothing on its node
-APART  an object that neither a node nor a gate reads, such as a dashboard
+APART  what neither a node nor a gate reads, such as a dashboard or a description in a schema
 
 A copy is the mutated object with another name, other namespaces, and its node. Nothing that the mutation has removed is added again.
 """
@@ -25,7 +25,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.tests.live.mutations import rendered
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Mutant, Obj, mutated
 
-COPY, SPACE, ALONE, POD, APART = "copy", "space", "alone", "pod", "apart"
+COPY, SPACE, ALONE, POD, APART, ASKED = "copy", "space", "alone", "pod", "apart", "asked"
 #: Label of a node: its lane. Labels of a node with this prefix: whether a component is shared.
 LANE, COMPONENT = "lane", "component."
 SHARED, OWN = "shared", "own"
@@ -57,12 +57,20 @@ def key_of(item: Obj) -> Key:
 
 
 def isolation(mutant: Mutant) -> str:
-    """Which of the five ways is the cheapest that is true for this mutant."""
+    """Which of the six ways is the cheapest that is true for this mutant."""
     if mutant.kind == "Pod":
         return POD
     if mutant.kind == "DaemonSet":
         return COPY
-    if mutant.kind in _ONCE or _OF_MASTER.search(mutant.name) or "matchConditions" in mutant.path:
+    if mutant.kind.startswith("ValidatingAdmissionPolicy"):
+        return ASKED
+    if (
+        mutant.kind == "CustomResourceDefinition"
+        and mutant.path[-1] == "description"
+        and mutant.path[-2] != "properties"
+    ):
+        return APART
+    if mutant.kind in _ONCE or _OF_MASTER.search(mutant.name):
         return ALONE
     return APART if _APART.match(mutant.leaf) else SPACE
 

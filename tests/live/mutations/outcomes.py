@@ -25,13 +25,14 @@ _EFFECTS: dict[str, str] = {
     "roleRef": r"cannot (\w+) resource|forbidden",
     "subjects": r"cannot (\w+) resource|forbidden",
     "command": r"executable file not found|[Nn]o such file|can't open|syntax error|not found",
-    "args": r"executable file not found|[Nn]o such file|can't open|syntax error|not found",
+    "args": r"executable file not found|[Nn]o such file|can't open|syntax error|not found|option requires an argument",
     "volumeMounts": r"[Nn]o such file|can't open|not a directory|[Rr]ead-only file system|mount propagation",
     "hostPath": r"[Nn]o such file|can't open|is not a (directory|file|socket)|mount the host's",
     "nodeAffinity": r"excludes the node|node selector|no \S+ .*pod",
     "nodeSelector": r"excludes the node",
     "tolerations": r"tolerat",
-    "resources": r"Insufficient",
+    "resources": r"Insufficient|quantities must match",
+    "selector": r"empty selector|`selector` does not match",
     "image": r"image cannot be pulled|InvalidImageName",
     "startupProbe": r"probe",
     "readinessProbe": r"probe",
@@ -65,6 +66,8 @@ def names_cause(mutant: Mutant, source: Obj, text: str) -> bool:
     if any(re.search(effect, text) for part, effect in _EFFECTS.items() if part in mutant.path):
         return True
     if _dotted(mutant) in text:
+        return True
+    if mutant.path == ("apiVersion",) and mutant.value and text.startswith(f"{mutant.value} {mutant.kind} is unknown"):
         return True
     common = " ".join((mutant.name, *_containers(source)))
     return any(_says(text, word, common) for word in words(mutant, source))

@@ -90,10 +90,7 @@ def test_every_mutant_has_a_way_that_keeps_it_from_the_others() -> None:
     ways = {mutant: lanes.isolation(mutant) for mutant in MUTANTS.values()}
     assert {mutant.name for mutant, way in ways.items() if way == lanes.ALONE} == {
         "hwaccel-gpu",
-        "hwaccel-gpu-driver-node-labels",
-        "hwaccel-gpu-feature-discovery-own-node",
         "hwaccel-gpu-nfd-master",
-        "hwaccel-gpu-nfd-worker-own-node",
         "nfd-master",
         "nfd-master-conf",
         "nodefeaturegroups.nfd.k8s-sigs.io",

@@ -42,3 +42,10 @@ def test_the_list_names_mutants_that_exist_and_sources() -> None:
     listed = survivors.read(survivors.LIST.read_text(encoding="utf-8"))
     assert sorted(listed.leaves.keys() - {mutant.id for mutant in MUTANTS}) == []
     assert set(listed.reasons) == {survivors.SIMULATOR, *listed.leaves.values()}
+
+
+def test_the_list_is_short_and_the_simulator_notices_nearly_all() -> None:
+    """At most 5 % of the mutants, of which two at most are the simulator's to notice."""
+    reasons = [*survivors.read(survivors.LIST.read_text(encoding="utf-8")).leaves.values()]
+    assert len(reasons) <= 0.05 * len(MUTANTS)
+    assert reasons.count(survivors.SIMULATOR) <= 2

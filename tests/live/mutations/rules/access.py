@@ -12,7 +12,6 @@ from ansible_collections.hwaccel.gpu.tests.live.mutations.rules.manifests import
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent import manifests
 from fleet_agent.programs.tables import Table
 
-_GROUP = "rbac.authorization.k8s.io"
 #: Whether the rule is the cluster's, group, resource and verb.
 Right = tuple[bool, str, str, str]
 #: Operations of admission by verb.
@@ -86,34 +85,30 @@ def _because(table: Table, resource: str) -> str:
 
 
 def bindings(found: Manifests) -> c.Iterator[Finding]:
-    """Every role is bound, every binding names a role and accounts that exist, with the group and namespaces written out."""
-    accounts, bound = found.names("ServiceAccount"), set[tuple[str, str]]()
+    """Every role is bound, and every binding names a role and accounts that exist. A subject without a namespace is of the binding's own."""
+    known, bound = found.names("ServiceAccount"), set[tuple[str, str]]()
     roles = {kind: {name for _namespace, name in found.names(kind)} for kind in ("Role", "ClusterRole")}
     for item in found.of("RoleBinding", "ClusterRoleBinding"):
-        ref = item["roleRef"]
+        ref, own = item["roleRef"], item["metadata"].get("namespace") or ""
         bound.add((ref.get("kind"), ref.get("name")))
-        if ref.get("apiGroup") != _GROUP:
-            yield f"{where(item)} roleRef.apiGroup is {ref.get('apiGroup')!r}: a patch or a comparison needs {_GROUP} as the server fills it in"
         if ref.get("name") not in roles.get(str(ref.get("kind")), ()):
             yield f"{where(item)} roleRef.name: there is no {ref.get('kind')} {ref.get('name')}"
         if not item.get("subjects"):
             yield f"{where(item)} subjects are none, so it gives nobody rights"
         for index, subject in enumerate(item.get("subjects") or ()):
-            if (subject.get("namespace") or "", subject.get("name")) not in accounts:
-                yield f"{where(item)} subjects[{index}].namespace or name: no ServiceAccount {subject.get('namespace')}/{subject.get('name')}"
-    for kind, known in roles.items():
-        yield from (
-            f"{kind} {name}: metadata.name is in no binding, so nobody has its rules"
-            for name in known
-            if (kind, name) not in bound
-        )
+            account = subject.get("namespace") or own, subject.get("name")
+            if account not in known:
+                yield f"{where(item)} subjects[{index}].namespace or name: there is no ServiceAccount {account[0]}/{account[1]}"
+    for kind, names in roles.items():
+        lost = [name for name in sorted(names) if (kind, name) not in bound]
+        yield from (f"{kind} {name}: metadata.name is in no binding, so nobody has its rules" for name in lost)
 
 
 def accounts(found: Manifests) -> c.Iterator[Finding]:
     """Every pod of a controller has an account, which exists in its namespace, and every account has pods. A token is mounted where a program calls."""
     known, used = found.names("ServiceAccount"), set[tuple[str, str]]()
     bound = {
-        (str(subject.get("namespace") or ""), str(subject.get("name")))
+        (str(subject.get("namespace") or item["metadata"].get("namespace") or ""), str(subject.get("name")))
         for item in found.of("RoleBinding", "ClusterRoleBinding")
         for subject in item.get("subjects") or ()
     }
@@ -145,7 +140,7 @@ def guarded(found: Manifests) -> c.Iterator[Finding]:
                     where_not = (
                         f"no policy that denies and has failurePolicy Fail has {what[3]} of it in matchConstraints"
                     )
-                    yield f"{place}: {account} may {verb} {resource} of other nodes: {where_not}.resourceRules"
+                    yield f"{place}: {account} may {verb} {resource} of other nodes: {where_not} (apiGroups, resources, operations)"
 
 
 def _denied(found: Manifests) -> c.Iterator[tuple[tuple[str, str, str, str], str]]:
@@ -156,7 +151,7 @@ def _denied(found: Manifests) -> c.Iterator[tuple[tuple[str, str, str, str], str
     }
     for item in found.of("ValidatingAdmissionPolicy"):
         spec = item["spec"]
-        if item["metadata"]["name"] not in denying or spec.get("failurePolicy") != "Fail":
+        if item["metadata"]["name"] not in denying or spec.get("failurePolicy", "Fail") != "Fail":
             continue
         users = [
             one["expression"].rpartition("system:serviceaccount:")[2].strip('"') for one in spec["matchConditions"]
@@ -179,7 +174,7 @@ def policies(found: Manifests) -> c.Iterator[Finding]:
         spec, name = item["spec"], item["metadata"]["name"]
         if bound.count(name) != 1:
             yield f"{where(item)} metadata.name is in no policyName of a binding, so the policy has no effect"
-        if spec.get("failurePolicy") != "Fail":
+        if spec.get("failurePolicy", "Fail") != "Fail":
             yield f"{where(item)} spec.failurePolicy is not Fail, so an expression that fails allows the write"
         if not spec.get("matchConditions"):
             yield f"{where(item)} spec.matchConditions are none, so it is for every account, and would deny the writes of all if it fails"

@@ -23,7 +23,7 @@ def test_no_rule_has_anything_to_say_of_our_manifests(rule: judge.Rule) -> None:
 
 
 def test_a_mutant_is_found_by_what_is_wrong_with_the_whole_set() -> None:
-    found = MUTANTS["driver/RoleBinding/nvidia-validator/subjects/1/namespace dropped"]
+    found = MUTANTS["driver/RoleBinding/nvidia-validator/subjects/1/namespace changed"]
     assert "subjects[1].namespace" in judge.of_mutant(sets.SOUND, found)
 
 
