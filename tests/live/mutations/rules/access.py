@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import collections.abc as c
 
+import yaml
+
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Obj
 from ansible_collections.hwaccel.gpu.tests.live.mutations.rules.manifests import Finding, Manifests, tables, where
 from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent import manifests
@@ -122,6 +124,23 @@ def accounts(found: Manifests) -> c.Iterator[Finding]:
     yield from (
         f"ServiceAccount {name}: metadata.name is in no pod of {namespace}" for namespace, name in sorted(known - used)
     )
+
+
+def restricted(found: Manifests) -> c.Iterator[Finding]:
+    """nfd-master takes features from the namespace of the agents alone, and makes neither taints nor resources of them: who writes NodeFeatures elsewhere
+    labels no node (reason nfd-master-conf of tests/upstream).
+    """
+    agents = {one.namespace for one in found.workloads if one.name == "nfd-worker"}
+    for item in found.of("ConfigMap"):
+        if item["metadata"]["name"] != "nfd-master-conf":
+            continue
+        config = yaml.safe_load((item.get("data") or {}).get("nfd-master.conf") or "") or {}
+        limits = config.get("restrictions") or {}
+        for expression in (limits.get("nodeFeatureNamespaceSelector") or {}).get("matchExpressions") or [{}]:
+            if expression.get("key") != "kubernetes.io/metadata.name" or {*expression.get("values", ())} != agents:
+                yield f"{where(item)} data.nfd-master.conf: nodeFeatureNamespaceSelector does not select {sorted(agents)} alone"
+        if config.get("enableTaints") is not False or limits.get("disableExtendedResources") is not True:
+            yield f"{where(item)} data.nfd-master.conf: enableTaints is not false, or disableExtendedResources not true"
 
 
 def guarded(found: Manifests) -> c.Iterator[Finding]:

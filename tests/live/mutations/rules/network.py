@@ -56,14 +56,18 @@ def _told(container: Obj) -> list[int]:
 
 
 def probes(found: Manifests) -> c.Iterator[Finding]:
-    """What serves a health endpoint is asked by both probes, and a container is not ended before it counts as not ready."""
+    """What serves its health is asked by all its probes at the same path, and is not ended before it has had the time to start."""
     for one in found.workloads:
         for at, container in one.containers():
             ready, alive = container.get("readinessProbe") or {}, container.get("livenessProbe") or {}
             if container.get("ports") and not (ready and alive):
                 yield f"{at}: {'livenessProbe' if ready else 'readinessProbe'} is missing, and the program serves its health"
-            if (ready.get("httpGet") or {}).get("path") != (alive.get("httpGet") or {}).get("path") and ready and alive:
-                yield f"{at}.livenessProbe.httpGet.path is not that of readinessProbe"
+            for kind in ("startupProbe", "livenessProbe"):
+                asked = (container.get(kind) or {}).get("httpGet")
+                if asked and ready and asked.get("path") != (ready.get("httpGet") or {}).get("path"):
+                    yield f"{at}.{kind}.httpGet.path is not that of readinessProbe"
+            if alive and not alive.get("initialDelaySeconds") and not container.get("startupProbe"):
+                yield f"{at}.livenessProbe has no initialDelaySeconds, and there is no startupProbe: a slow start is ended"
 
 
 def services(found: Manifests) -> c.Iterator[Finding]:

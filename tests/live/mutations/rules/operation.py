@@ -12,6 +12,7 @@ import re
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import updates
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Obj
 from ansible_collections.hwaccel.gpu.tests.live.mutations.rules.manifests import Finding, Manifests
+from ansible_collections.hwaccel.gpu.tests.unit.fleet_agent import manifests
 
 _TAGGED = re.compile(r"^[a-z0-9.-]+\.[a-z]+/[a-z0-9/._-]+:[A-Za-z0-9_][A-Za-z0-9._-]*$")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
@@ -193,10 +194,24 @@ def linked(found: Manifests) -> c.Iterator[Finding]:
 
 
 def single(found: Manifests) -> c.Iterator[Finding]:
-    """A controller that takes no Lease is one pod. The number is written: an apply without it leaves a Deployment at the scale that somebody gave it."""
+    """A controller that takes no Lease is one pod. The number is written: an apply without it leaves a Deployment at the scale that somebody gave it.
+
+    One that writes nodes is ended before its successor starts, or two would write the same labels.
+    """
+    writers = {account for account, rights in _rights(found).items() if ("patch", "", "nodes") in rights}
     for one in found.workloads:
-        if one.item["kind"] == "Deployment" and one.item["spec"].get("replicas") != 1:
+        if one.item["kind"] != "Deployment":
+            continue
+        if one.item["spec"].get("replicas") != 1:
             yield f"Deployment {one.name}: spec.replicas is {one.item['spec'].get('replicas')}, and the program elects no leader"
+        strategy = (one.item["spec"].get("strategy") or {}).get("type")
+        if one.spec.get("serviceAccountName") in writers and strategy != "Recreate":
+            yield f"Deployment {one.name}: spec.strategy.type is {strategy}, and not Recreate: two would write the same nodes"
+
+
+def _rights(found: Manifests) -> dict[str, set[manifests.Request]]:
+    known = manifests.Manifests(found.all)
+    return {item["metadata"]["name"]: known.granted(item["metadata"]["name"]) for item in found.of("ServiceAccount")}
 
 
 def digests(found: Manifests) -> c.Iterator[Finding]:

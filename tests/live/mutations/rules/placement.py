@@ -174,6 +174,19 @@ def _tolerates(toleration: Obj, taint: Obj) -> bool:
     return bool((toleration.get("value") or "") == taint["value"])
 
 
+def preferred(found: Manifests) -> c.Iterator[Finding]:
+    """A controller that has a preference prefers control planes, whatever the value of their label, and no other node."""
+    role = "node-role.kubernetes.io/control-plane"
+    for one in found.workloads:
+        affinity = (one.spec.get("affinity") or {}).get("nodeAffinity") or {}
+        terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+        for labels, wanted in (({role: ""}, True), ({role: "true"}, True), ({"pool": "x"}, False)):
+            needs = [(term.get("preference") or {}).get("matchExpressions") or [] for term in terms]
+            if terms and any(need and _fits_all(need, labels) for need in needs) is not wanted:
+                text = f"{'does not prefer' if wanted else 'prefers'} a node with {_text(labels)}"
+                yield f"{one.where}spec.affinity.nodeAffinity {text} (preference, matchExpressions, {role}, Exists)"
+
+
 def boards(found: Manifests) -> c.Iterator[Finding]:
     """The rule finds an integrated GPU by the vendor of its processor or by its kernel, either is enough, and finds none elsewhere."""
     label = {names.INTEGRATED_LABEL: "true"}

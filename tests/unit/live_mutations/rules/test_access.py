@@ -12,6 +12,14 @@ from ansible_collections.hwaccel.gpu.tests.unit.live_mutations.rules.sets import
 POLICY, KIND = "hwaccel-gpu-nfd-worker-own-node", "ValidatingAdmissionPolicy"
 RULE = ("spec", "matchConstraints", "resourceRules", 0)
 ROWS: list[sets.Row] = [
+    (access.restricted, "ConfigMap", "nfd-master-conf", put("data", {}), "nodeFeatureNamespaceSelector"),
+    (
+        access.restricted,
+        "ConfigMap",
+        "nfd-master-conf",
+        put("data", "nfd-master.conf", "enableTaints: falsex"),
+        "enableTaints",
+    ),
     (
         access.settings,
         "DaemonSet",

@@ -12,6 +12,14 @@ from ansible_collections.hwaccel.gpu.tests.unit.live_mutations.rules.sets import
 EXPORTER = "nvidia-dcgm-exporter"
 ROWS: list[sets.Row] = [
     (
+        network.probes,
+        "Deployment",
+        "nfd-master",
+        container(put("startupProbe", "httpGet", "path", "/x")),
+        "startupProbe.httpGet.path",
+    ),
+    (network.probes, "Deployment", "nfd-master", container(without("startupProbe")), "a slow start is ended"),
+    (
         network.counted,
         "ConfigMap",
         f"{EXPORTER}-counters",

@@ -11,6 +11,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.live_mutations.rules.sets import
 
 STOP = ("lifecycle", "preStop", "exec", "command")
 ROWS: list[sets.Row] = [
+    (operation.single, "Deployment", "nfd-master", without("spec", "strategy"), "and not Recreate"),
     (
         operation.lasting,
         "DaemonSet",

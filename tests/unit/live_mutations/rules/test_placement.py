@@ -11,7 +11,22 @@ from ansible_collections.hwaccel.gpu.tests.unit.live_mutations.rules.sets import
 
 REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 APART = ("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", 0)
+PREFERRED = ("affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution", 0, "preference")
 ROWS: list[sets.Row] = [
+    (
+        placement.preferred,
+        "Deployment",
+        "nfd-master",
+        pod(put(*PREFERRED, {})),
+        "does not prefer a node with node-role",
+    ),
+    (
+        placement.preferred,
+        "Deployment",
+        "nfd-master",
+        pod(put(*PREFERRED, "matchExpressions", [{"key": "x", "operator": "DoesNotExist"}])),
+        " prefers a node with pool=x",
+    ),
     (
         placement.nodes,
         "DaemonSet",
