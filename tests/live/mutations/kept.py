@@ -16,7 +16,8 @@ from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import Mutant
 from ansible_collections.hwaccel.gpu.tests.live.mutations.outcomes import Outcome
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY
 
-_INPUTS = ("plugins", "roles", "tests/live/mutations")
+#: Code and manifests, and what the rules know beside these.
+_INPUTS = ("plugins", "roles", "tests/live/mutations", "tests/upstream", "tests/unit/roles", "tests/unit/fleet_agent")
 
 
 class Kept:
