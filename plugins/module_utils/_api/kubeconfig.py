@@ -11,6 +11,7 @@ import collections.abc as c
 import copy
 import os
 import typing as t
+import urllib.parse
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
@@ -19,6 +20,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import H
 DEFAULT_PATH = "~/.kube/config"
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LISTS = ("clusters", "contexts", "users")
+
+#: Characters of a header's name beside letters and digits (RFC 9110, 5.6.2), but for "%". The API server decodes the rest of the name of Impersonate-Extra
+#: (k8s.io/apiserver v0.36.4, pkg/endpoints/filters/impersonation.go, unescapeExtraKey).
+_OF_HEADERS = "!#$&'*+-.^_`|~"
 
 
 def load(kubeconfig: t.Any, context: str = "") -> Credentials:
@@ -52,7 +57,7 @@ def _plain(cluster: dict[str, t.Any], user: dict[str, t.Any], source: str) -> Cr
     token_file = user.get("tokenFile") or ""
     extra = [("Impersonate-Uid", user["as-uid"])] if user.get("as-uid") else []
     extra += [
-        (f"Impersonate-Extra-{key}", value)
+        (f"Impersonate-Extra-{urllib.parse.quote(str(key), safe=_OF_HEADERS)}", value)
         for key, values in (user.get("as-user-extra") or {}).items()
         for value in values
     ]

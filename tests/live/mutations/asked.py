@@ -25,8 +25,8 @@ from ansible_collections.hwaccel.gpu.tests.live.support.stolen import FEATURES, 
 
 #: Nodes for controllers, which every sandbox of mutants has: nfd-gc deletes the NodeFeatures of others.
 MINE, OTHER, TAKEN = "idle-0", "idle-1", "idle-2"
-#: Extra attribute of the user of a token that is bound to a pod on a node (kubernetes v1.36.4, pkg/serviceaccount/util.go), as a header names it.
-_OF_NODE = "authentication.kubernetes.io%2Fnode-name"
+#: Extra attribute of the user of a token that is bound to a pod on a node (kubernetes v1.36.4, pkg/serviceaccount/util.go).
+_OF_NODE = "authentication.kubernetes.io/node-name"
 _DRIVER = "nvidia-driver"
 #: As a gate: writes that a policy denies or allows.
 GATE = "admission"

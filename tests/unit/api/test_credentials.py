@@ -52,7 +52,7 @@ def config(**more: object) -> dict:
                     "password": "pass-two",
                     "as": "other",
                     "as-groups": ["g"],
-                    "as-user-extra": {"why": ["a", "b"]},
+                    "as-user-extra": {"why": ["a", "b"], "example.com/node_name": ["n"]},
                 },
             },
         ],
@@ -178,7 +178,11 @@ def test_the_context_is_selected_and_options_replace_its_user(home: pathlib.Path
         "other",
         ("g",),
     )
-    assert found.extra_headers == (("Impersonate-Extra-why", "a"), ("Impersonate-Extra-why", "b"))
+    assert found.extra_headers == (
+        ("Impersonate-Extra-why", "a"),
+        ("Impersonate-Extra-why", "b"),
+        ("Impersonate-Extra-example.com%2Fnode_name", "n"),
+    )
     found = resolve(
         {
             "kubeconfig": config(),
