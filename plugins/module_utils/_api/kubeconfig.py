@@ -22,7 +22,7 @@ SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _LISTS = ("clusters", "contexts", "users")
 
 #: Characters of a header's name beside letters and digits (RFC 9110, 5.6.2), but for "%". The API server decodes the rest of the name of Impersonate-Extra
-#: (k8s.io/apiserver v0.36.4, pkg/endpoints/filters/impersonation.go, unescapeExtraKey).
+#: (k8s.io/apiserver v0.36.4, pkg/endpoints/filters/impersonation/impersonation.go, unescapeExtraKey).
 _OF_HEADERS = "!#$&'*+-.^_`|~"
 
 
