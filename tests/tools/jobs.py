@@ -131,6 +131,7 @@ ANSIBLE_FACING = tuple(
         "action",
         "filter",
         "inventory",
+        "live_mutations/test_asked.py",
         "module",
         "plugin_utils/test_direct.py",
         "plugin_utils/test_installed.py",
