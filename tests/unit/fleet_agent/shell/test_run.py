@@ -100,7 +100,7 @@ def test_a_script_is_run_by_the_shell_of_its_first_line(world, first_line, code)
     world.store.data[("configmap", "ns", "scripts")] = {"run.sh": f"{first_line}\n. /none\n"}
     spec = {
         "restartPolicy": "Never",
-        "volumes": [{"name": "v", "configMap": {"name": "scripts"}}],
+        "volumes": [{"name": "v", "configMap": {"name": "scripts", "defaultMode": 0o755}}],
         "containers": [
             {
                 "name": "c",
