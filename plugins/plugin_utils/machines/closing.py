@@ -82,7 +82,7 @@ def unreachable(name: str, why: str) -> str:
 
 
 def reasons(task: str, result: c.Mapping[str, t.Any], hidden: bool) -> list[str]:
-    """Why a task has failed, from its result. task: its name. hidden: whether it has no_log, in which case only its name is told."""
+    """Why a task has failed, from its result. task: its name. hidden: whether it has no_log, in which case only its name is reported."""
     next_step = f"Next: correct what the task {task!r} reports above, and run again"
     if hidden:
         return [
