@@ -96,7 +96,7 @@ def commit() -> str:
 
 def figures(log: str, passed: bool) -> tuple[str, ...]:
     """Of a part that failed, its tests that failed. Names of folders of this machine belong into no record."""
-    log = log.replace(str(pathlib.Path.home()), "~")
+    log = log.replace(str(environments.ROOT), ".").replace(str(pathlib.Path.home()), "~")
     if not passed:
         return tuple(line for line in log.splitlines() if line.startswith("FAILED "))
     found, within, any_captured = [], False, False

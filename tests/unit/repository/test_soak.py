@@ -339,3 +339,6 @@ def test_a_record_names_failed_tests_and_no_folder_of_the_machine(soak: ModuleTy
     log = f"E assert 1 == 2\nFAILED tests/live/test_x.py::test_y - at {home}/x\nwritten to {home}/.cache/y.json\n"
     assert soak.figures(log, False) == ("FAILED tests/live/test_x.py::test_y - at ~/x",)
     assert "written to ~/.cache/y.json" in soak.figures(log, True)
+    assert soak.figures(f"Origin: {soak.environments.ROOT}/playbooks/site.yml:1", True) == (
+        "Origin: ./playbooks/site.yml:1",
+    )
