@@ -23,7 +23,7 @@ options:
   state:
     description:
       - V(begun) before the role is run.
-      - V(done) after it. If it has found problems (C(ROLE_faults)), the outcome is C(refused).
+      - V(done) after it. If it has found problems (C(ROLE_faults)), the outcome is C(problems).
       - V(failed) in the C(rescue) section of its block, which has the failed task. The message of a task with C(no_log) is not kept.
     type: str
     required: true

@@ -96,13 +96,11 @@ def _wrong(summary: c.Mapping[str, t.Any], playbook: str) -> list[str]:
     failed, waiting, drift = (summary.get(name) or () for name in ("failed_nodes", "not_passed", "drift"))
     found = ["the run has stopped"] if summary.get("stopped") else []
     if failed:
-        found.append(
-            f"{count(len(failed), 'node')} {'has' if len(failed) == 1 else 'have'} failed: {', '.join(failed)}"
-        )
+        found.append(f"{have(len(failed), 'node')} failed: {', '.join(failed)}")
     if playbook == "status" and waiting:
-        found.append(f"{count(waiting, 'node')} {'has' if waiting == 1 else 'have'} not passed")
+        found.append(f"{have(waiting, 'node')} not passed")
     if playbook == "status" and drift:
-        found.append(f"{count(len(drift), 'field')} {'has' if len(drift) == 1 else 'have'} drifted")
+        found.append(f"{have(len(drift), 'field')} drifted")
     return found
 
 
@@ -163,6 +161,10 @@ def indented(text: str) -> str:
     for mark, start in ((_LOG, "Log: "), (_NEXT, "Next: "), (". Next: ", "Next: "), (" Next: ", "Next: ")):
         text = text.replace(mark, f"\n{start}")
     return "  " + text.replace("\n", "\n    ")
+
+
+def have(number: int, noun: str) -> str:
+    return f"{count(number, noun)} {'has' if number == 1 else 'have'}"
 
 
 def count(number: int, noun: str) -> str:

@@ -10,14 +10,12 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import table
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.closing import MOST, count, indented
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.closing import MOST, count, have, indented
 
-#: States of a machine. begun: the run has begun and not ended there, which is the case while it runs, and afterwards if the connection was lost.
-BEGUN, DONE, REFUSED, FAILED = "begun", "done", "refused", "failed"
-#: Of machines without an outcome.
-NOT_BEGUN = "not begun"
-_RESULTS = {DONE: "done", REFUSED: "problems", FAILED: "failed", BEGUN: "lost", NOT_BEGUN: NOT_BEGUN}
-_BAD = {"problems": "with problems", "failed": "failed", "lost": "lost", NOT_BEGUN: NOT_BEGUN}
+#: States of a machine. begun: the run has begun and not ended there, which is the case while it runs; if it is still so at the end, the machine is lost.
+BEGUN, DONE, REFUSED, FAILED = "begun", "done", "problems", "failed"
+#: States that a machine has in the summary only; the second is that of one without an outcome.
+LOST, NOT_BEGUN = "lost", "not begun"
 _LOST = "the connection to the machine was lost during the run. Next: verify that it is on and reachable, and run again, which completes what was begun"
 #: What a run has done on machines that it succeeded on, by its entry.
 _VERBS = {"main": "configured", "preflight": "checked", "teardown": "restored"}
@@ -53,7 +51,7 @@ def summarized(outcome: c.Mapping[str, t.Any] | None) -> Row:
     reasons = [_LOST] if state == BEGUN else list(found.get("reasons") or ())
     return {
         "succeeded": state == DONE,
-        "state": _RESULTS[state],
+        "state": LOST if state == BEGUN else state,
         "reasons": [report] if report and state == FAILED else reasons,
         "changes": list(found.get("changes") or ()),
         "report": report if state == DONE else "",
@@ -68,7 +66,7 @@ def with_problems(summaries: _Rows, problems: c.Sequence[str]) -> dict[str, Row]
         for name in named or summaries:
             found[name].append(text)
     return {
-        name: {**one, "succeeded": False, "state": "problems", "reasons": [*one["reasons"], *found[name]]}
+        name: {**one, "succeeded": False, "state": REFUSED, "reasons": [*one["reasons"], *found[name]]}
         if found[name]
         else one
         for name, one in summaries.items()
@@ -111,13 +109,13 @@ def lines(summaries: _Rows, entry: str, check: bool) -> list[str]:
             {name: one for name, one in summaries.items() if one["succeeded"]}
         ),
         "Planned, and perhaps done in part": _changes(
-            {name: one for name, one in failed.items() if one["state"] != "problems"}
+            {name: one for name, one in failed.items() if one["state"] != REFUSED}
         ),
         "Not begun": _not_begun([name for name, one in summaries.items() if one["state"] == NOT_BEGUN]),
         "Problems, nothing was changed": _reasons(
-            {name: one for name, one in failed.items() if one["state"] == "problems"}
+            {name: one for name, one in failed.items() if one["state"] == REFUSED}
         ),
-        "Failed": _reasons({name: one for name, one in failed.items() if one["state"] != "problems"}),
+        "Failed": _reasons({name: one for name, one in failed.items() if one["state"] != REFUSED}),
     }
     shown = [verdict(summaries, entry, check), "", *_table(summaries)]
     for title, rows in found.items():
@@ -140,19 +138,17 @@ def verdict(summaries: _Rows, entry: str, check: bool) -> str:
         whole = whole.rpartition(" ")[0] + " would be" if check and entry != "preflight" else whole
         return f"{whole} {done}{changed}"
     counts = collections.Counter(one["state"] for one in summaries.values() if not one["succeeded"])
-    which = ", ".join(f"{number} {_BAD[state]}" for state, number in counts.items())
+    which = ", ".join(f"{number} {'with ' if state == REFUSED else ''}{state}" for state, number in counts.items())
     return f"{count(total, 'machine')}: {which}{changed}"
 
 
 def failure(summaries: _Rows) -> str:
     """The message with which the run fails, empty if it succeeded. The lines above it have the reasons."""
     found = []
-    for states, what in ((("problems",), "problems"), (("failed", "lost"), "failed")):
+    for states, what in (((REFUSED,), "problems"), ((FAILED, LOST), "failed")):
         names = [name for name, one in summaries.items() if one["state"] in states]
         if names:
-            found.append(
-                f"{count(len(names), 'machine')} {'has' if len(names) == 1 else 'have'} {what}: {_named(names)}"
-            )
+            found.append(f"{have(len(names), 'machine')} {what}: {_named(names)}")
     return f"{'; '.join(found)}. Next: correct what is reported above, and run the playbook again." if found else ""
 
 

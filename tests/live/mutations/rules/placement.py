@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections.abc as c
 import sys
-import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names, placement
 from ansible_collections.hwaccel.gpu.tests.live.mutations import rendered
@@ -199,14 +198,10 @@ def boards(found: Manifests) -> c.Iterator[Finding]:
         ):
             features = {"cpu.model": {"vendor_id": vendor}, "kernel.version": {"full": kernel}}
             known = {"attributes": {name: {"elements": elements} for name, elements in features.items()}}
-            made = [output["labels"] for rule in item["spec"]["rules"] if (output := _output(rule, known))]
+            made = [output["labels"] for rule in item["spec"]["rules"] if (output := rule_output(rule, known))]
             if made != wanted:
                 rules = [rule.get("matchAny") for rule in item["spec"]["rules"]]
                 yield f"{where(item)} spec.rules label a node with {features} by {made}, and not by {wanted}: matchAny is {rules}"
-
-
-def _output(rule: Obj, features: Obj) -> t.Any:
-    return rule_output(rule, features)
 
 
 def _text(labels: Labels) -> str:
