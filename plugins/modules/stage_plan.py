@@ -12,8 +12,9 @@ short_description: Compute what the role of a stage applies to a cluster
 description:
   - It refuses variables that contain undefined values, validates the values of the role's variables, reads the
     fleet, computes the desired objects, and shows what was decided. It changes nothing.
-  - It reads the variables of the role, among them those in C(vars/main.yml) of the role - C(__ROLE_manifests), C(__ROLE_settings), and C(__ROLE_read), the
-    options of M(hwaccel.gpu.node_info). They are evaluated after the role's public variables have been validated.
+  - It reads the variables of the role, among them those in C(vars/main.yml) of the role - C(__ROLE_manifests), the names of its templates,
+    C(__ROLE_settings), and C(__ROLE_read), the options of M(hwaccel.gpu.node_info). They are evaluated after the role's public variables have been
+    validated.
   - The fleet is the one in the variable C(ROLE_fleet), or is read with M(hwaccel.gpu.node_info) and the connection options of this task.
   - Its result is registered as C(ROLE_plan), which later stages read.
 author:

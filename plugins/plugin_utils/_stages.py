@@ -11,6 +11,12 @@ import typing as t
 
 from ansible.template import Templar
 
+try:
+    # Since core 2.19 only trusted strings are templates.
+    from ansible.template import trust_as_template as _trusted
+except ImportError:
+    _trusted = str
+
 from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
@@ -31,7 +37,7 @@ class StageAction(DirectAction):
 
     def planned(self, there: RoleVariables, fleet: Values | None) -> Values:
         """fleet: None if no cluster is queried."""
-        return stage_objects(there.private("manifests"), there.role, there.private("settings"), fleet)
+        return stage_objects(there.manifests(), there.role, there.private("settings"), fleet)
 
     def fleet_of(self, there: RoleVariables, connection: Values) -> Values:
         """The fleet in the role's variable, or what node_info reads."""
@@ -53,6 +59,18 @@ class RoleVariables:
     def private(self, name: str) -> t.Any:
         """One of vars/main.yml of the role."""
         return self._templar.template(self.variables[f"__{self.role}_{name}"])
+
+    def manifests(self) -> list[str]:
+        """The rendered templates that vars/main.yml of the role lists.
+
+        The lookup ansible.builtin.template copies all variables and makes a new Jinja environment for each template: 0.8 s for those of a site
+        instead of 0.07 s.
+        """
+        folder = _ROLES / self.role / "templates"
+        return [
+            str(self._templar.template(_trusted((folder / name).read_text("utf-8"))))
+            for name in self.private("manifests")
+        ]
 
 
 def plans(variables: c.Mapping[str, t.Any]) -> dict[str, Values]:

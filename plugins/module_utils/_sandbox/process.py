@@ -119,7 +119,8 @@ def start(command: Command, log: pathlib.Path, pid_file: pathlib.Path) -> Known:
             raise HwaccelError(
                 f"{command.name} cannot be started", command.argv[0], str(error), "check the folder of the components"
             ) from error
-    process = Known(child.pid, identity(child.pid), command.digest)
+    # As a child it stays in /proc until it is reaped, so it has an identity even if it has ended by now.
+    process = Known(child.pid, _state_and_identity(child.pid, PROC)[1], command.digest)
     write_if_changed(pid_file, f"{process.pid}\n{process.identity}\n{process.digest}\n")
     _CHILDREN.append(child)
     return process

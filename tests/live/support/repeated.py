@@ -11,15 +11,18 @@ Objects and options are those of the role, so that they are not defined here a s
 
 from __future__ import annotations
 
+import atexit
 import collections.abc as c
 import dataclasses
+import functools
 import json
+import os
 import pathlib
-import subprocess
-import sys
+import shutil
+import tempfile
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _run_module
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _module_process
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._slices import without_internal
 from ansible_collections.hwaccel.gpu.tests.live.support import site
 
@@ -27,7 +30,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support import site
 ARGUMENTS = "HWACCEL_ARGUMENTS"
 #: Modules that write or judge. The other modules of a role only read, for its plan.
 _REPEATED = ("manifest_set", "node_gate")
-_PACKAGE = "ansible_collections.hwaccel.gpu.plugins.modules"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,11 +70,18 @@ def repeat(calls: c.Iterable[Call], patches: c.Sequence[dict[str, t.Any]], timeo
 
 
 def _result(module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
-    """The result as the action plugin gets it: from the module's file, in another process."""
-    command = [sys.executable, "-P", str(_run_module.__file__), str(site.COLLECTIONS), f"{_PACKAGE}.{module}"]
-    document = json.dumps({"ANSIBLE_MODULE_ARGS": arguments})
-    done = subprocess.run(
-        command, input=document, env=site.inherited(), capture_output=True, text=True, check=False, timeout=1200
-    )
+    """The result as the action plugin gets it."""
+    with _module_process.connect(_servers(), os.getpid()) as connection:
+        connection.settimeout(1200)
+        document = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+        done = _module_process.run(connection, module, document, site.inherited())
     assert done.stdout.strip().startswith("{"), f"{module} returned no result:\n{done.stdout}{done.stderr}"
     return t.cast("dict[str, t.Any]", json.loads(done.stdout))
+
+
+@functools.cache
+def _servers() -> pathlib.Path:
+    """The folder of the module server, which ends with this process."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    return folder

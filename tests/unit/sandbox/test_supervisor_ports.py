@@ -10,6 +10,8 @@ import pathlib
 import sys
 import time
 
+import pytest
+
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox import process, supervisor
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import (
     AGENT,
@@ -44,6 +46,24 @@ def test_the_port_of_a_process_that_was_stopped_is_free(tmp_path: pathlib.Path) 
     process.stop([started], 5)
     assert process.ended(started)
     assert supervisor._free(port)
+
+
+def test_a_process_that_ends_before_it_is_looked_at_is_recognized(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = process._state_and_identity
+
+    def once_it_ended(pid: int, proc: pathlib.Path) -> tuple[str, str]:
+        while look(pid, proc)[0] not in "ZX":
+            time.sleep(0.01)
+        return look(pid, proc)
+
+    monkeypatch.setattr(process, "_state_and_identity", once_it_ended)
+    started = process.start(process.Command("true", ("true",), {}, tmp_path), tmp_path / "log", tmp_path / "pid")
+    assert started.identity
+    assert not process.running(started)
+    assert process.ended(started)
+    process.stop([started], 0)
 
 
 def test_clients_are_reconfigured_when_the_port_of_a_server_changes(tmp_path: pathlib.Path) -> None:
