@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import json
 import typing as t
 
@@ -22,6 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 PAGE_SIZE = 500
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 _APPLY = "application/apply-patch+yaml"
 #: A list that expires twice is not started a third time.
 _LIST_STARTS = 3
@@ -158,6 +160,15 @@ class Client:
                 if start == _LIST_STARTS:
                     raise
         raise AssertionError("unreachable")
+
+    def rows(self, resource: Resource, namespace: str = "") -> c.Iterator[dict[str, t.Any]]:
+        request = dataclasses.replace(
+            _list_request(resource, namespace, "", "", False), query=(("includeObject", "None"),), accept=_TABLE
+        )
+        for body in self._bodies(request):
+            names = [str(column.get("name")).lower() for column in body.get("columnDefinitions") or []]
+            for row in body.get("rows") or []:
+                yield dict(zip(names, row.get("cells") or [], strict=False))
 
     def apply(
         self,
@@ -346,13 +357,19 @@ class Client:
         request = _write("POST", _REVIEW.path(), what, [], body, "application/json", Repeat.ALWAYS)
         return bool((self._transport.call(request).body.get("status") or {}).get("allowed"))
 
-    def _walk(self, request: Request, resource: Resource) -> c.Iterator[Page]:
+    def _bodies(self, request: Request) -> c.Iterator[dict[str, t.Any]]:
+        """The answers of a LIST, page by page."""
         token = ""
         while True:
             query = (*request.query, ("limit", str(PAGE_SIZE)), *((("continue", token),) if token else ()))
-            body = self._transport.call(
-                Request("GET", request.path, request.what, query, accept=request.accept, repeat=Repeat.ALWAYS)
-            ).body
+            body = self._transport.call(dataclasses.replace(request, query=query)).body
+            yield body
+            token = (body.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+
+    def _walk(self, request: Request, resource: Resource) -> c.Iterator[Page]:
+        for body in self._bodies(request):
             metadata = body.get("metadata") or {}
             items = body.get("items") or []
             for item in items:
@@ -361,10 +378,7 @@ class Client:
                 item["kind"] = resource.kind if item.get("kind") in (None, "PartialObjectMetadata") else item["kind"]
                 if item["apiVersion"] == "meta.k8s.io/v1":
                     item["apiVersion"] = resource.api_version
-            token = metadata.get("continue") or ""
             yield Page(items, metadata.get("resourceVersion") or "", metadata.get("remainingItemCount"))
-            if not token:
-                return
 
     def _read_back(self, obj: dict[str, t.Any], resource: Resource, request: Request, reply: Reply) -> Answer:
         """After an attempt without an answer, a conflict is a success if the observed object is the requested one."""

@@ -31,6 +31,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources impor
 from ansible_collections.hwaccel.gpu.tests.unit.clusters import ownership
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, NAMESPACE, NODE, POD
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj, copied
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.printed import printed
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import WRITES, Hook, Request, failing
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.store import Place, Store, metadata_of, place_of
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
@@ -171,6 +172,14 @@ class Cluster(Store):
             page = Page([copied(metadata_of(obj) if metadata_only else obj) for obj in found], str(self.version))
         self._end(request)
         return page
+
+    def rows(self, resource: Resource, namespace: str = "") -> list[Obj]:
+        """Pods only."""
+        request = self._begin("list", resource, namespace, printed=True)
+        with self._lock:
+            found = [printed(pod) for pod in self.select(resource, namespace, "", "")]
+        self._end(request)
+        return found
 
     def settle(self, resource: Resource) -> None:
         """Called before each list, to apply what controllers have done. This cluster has no controllers."""

@@ -19,7 +19,7 @@ WRITES = ("apply", "create", "replace", "patch", "delete", "evict")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """`verb`: method of the client. `body`: an object or a patch. `paged`: a list that is read page by page."""
+    """`verb`: method of the client. `body`: an object or a patch. `paged`: a list that is read page by page. `printed`: a list of lines."""
 
     verb: str
     resource: Resource
@@ -30,6 +30,7 @@ class Request:
     selector: str = ""
     paged: bool = False
     metadata_only: bool = False
+    printed: bool = False
 
     @property
     def kind(self) -> str:

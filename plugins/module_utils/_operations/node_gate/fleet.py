@@ -26,6 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import CPU,
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client, Event
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone, ManyFaults, Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import resting
 
 _VERSION = 1
 #: Maximum seconds between two events of a watch that is not yet current.
@@ -59,6 +60,8 @@ class Fleet:
         self.grown = 0.0
         #: How often each node became NotReady during this run.
         self.absences: collections.Counter[str] = collections.Counter()
+        #: Whether the pods are those of DaemonSets at rest, so that no rollout is under way.
+        self.resting = False
         #: time.time() of the last read of everything.
         self.read_at = -math.inf
         self._pods: dict[str, dict[str, PodFacts]] = {}
@@ -104,8 +107,23 @@ class Fleet:
     def read(self, client: Client) -> None:
         """Reads everything once, page by page. Raises ManyFaults if the declared pools overlap."""
         self.read_nodes(client)
+        self.read_all_pods(client)
+
+    def read_all_pods(self, client: Client) -> None:
         self.read_pods(client, self._namespaces)
-        self.read_at = time.time()
+        self.read_at, self.resting = time.time(), False
+
+    def read_resting_pods(self, client: Client) -> bool:
+        """Whether all DaemonSets of the chain are at rest, so that their pods are known without being read. They cannot be watched from there."""
+        groups = resting.pods_of_all(
+            client, self._namespaces, lambda template: self.expecting.part_of(template) != parts.OTHER
+        )
+        for group in groups or ():
+            pod = self._pod(group.pod)
+            for name, node in group.places:
+                self._keep_pod(dataclasses.replace(pod, name=name, node=node, uid=f"{pod.namespace}/{name}"))
+        self.resting = groups is not None
+        return self.resting
 
     def read_nodes(self, client: Client) -> None:
         """Reads the nodes only. Raises ManyFaults if the declared pools overlap."""
@@ -132,6 +150,8 @@ class Fleet:
 
         Raises Unreachable or Overloaded if nothing could be observed.
         """
+        if "pods" not in self._versions:
+            self.read_all_pods(client)
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds
         # If NFD or the device plugin report, nodes change. If drivers load and exporters start, pods change.

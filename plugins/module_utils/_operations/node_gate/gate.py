@@ -104,6 +104,11 @@ class Gate:
                 self._ages.forget(name)
                 self._waiting.discard(name)
 
+    def all_passed(self) -> bool:
+        """Whether every node that is judged has passed, and none is held."""
+        self.judge_changed()
+        return not self.held and all(verdict.state == chain.PASSED for verdict in self.verdicts.values())
+
     def waiting(self) -> bool:
         return bool(self._waiting)
 

@@ -66,6 +66,8 @@ class Rollouts:
         ]
 
     def _daemon_sets(self) -> list[str]:
+        if self.fleet.resting:
+            return []
         known, found = self.fleet.pods_by_owner(), []
         for item in self.client.list(self.client.resource("apps/v1", "DaemonSet"), self.settings.namespace).items:
             if self.fleet.expecting.part_of(item["spec"]["template"]) in PARTS_OF_GATE[self.settings.gate]:

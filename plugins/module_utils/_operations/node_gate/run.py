@@ -90,8 +90,11 @@ def begin(settings: Settings, client: Client, resume: dict[str, t.Any]) -> Gate:
     )
     if resume:
         return Gate.unpacked(settings, client, fleet, resume)
-    fleet.read(client)
-    return Gate(settings, client, fleet, time.time())
+    fleet.read_nodes(client)
+    gate = Gate(settings, client, fleet, time.time())
+    if not (fleet.read_resting_pods(client) and gate.all_passed()):
+        fleet.read_all_pods(client)
+    return gate
 
 
 def _judged(gate: Gate, nodes_wait: bool) -> bool:

@@ -32,7 +32,7 @@ def test_a_gate_that_loses_the_connection_fails_no_node(clock: Time) -> None:
         raise Unreachable("watching pods", "https://cluster:6443", "connection refused")
 
     cluster = fleet(16, {3}, clock, [lost])
-    cluster.on("list", lambda request: request.paged or lost())
+    cluster.on("list", lost, kind="DaemonSet", at=2)
     result = run(settings(), cluster)
     assert result.values["nodes"] == {"passed": 15, "waiting": 0, "failed": 0, "unknown": 1}
     assert result.values["failed_nodes"] == []
@@ -95,7 +95,7 @@ def test_a_failed_list_keeps_the_known_state(clock: Time) -> None:
 
     cluster = fleet(2, {1}, clock, [expires])
     lost = Unreachable("listing pods", "https://cluster:6443", "connection refused")
-    cluster.fail(lost, "list", at=3, times=1)
+    cluster.fail(lost, "list", at=4, times=1)
     assert run(settings(max_failed=1), cluster).values["failed_nodes"] == ["training-1"]
 
 

@@ -64,7 +64,7 @@ def test_a_read_confirms_for_some_seconds(clock: Time) -> None:
 def test_a_server_that_is_lost_then_leaves_the_node_unknown(clock: Time) -> None:
     cluster = silent(clock, seconds=5, repaired=False)
     lost = Unreachable("listing nodes", "https://cluster:6443", "connection refused")
-    cluster.fail(lost, "list", at=3)
+    cluster.fail(lost, "list", at=4)
     result = run(settings("devices"), cluster)
     assert result.values["nodes"]["unknown"] == 1
     assert cluster.writes == []

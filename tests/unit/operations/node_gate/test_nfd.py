@@ -100,9 +100,9 @@ def test_a_passed_gate_needs_one_more_request(clock: Time, monkeypatch: pytest.M
 
     monkeypatch.setattr(NodeCluster, "list", recording)
     assert gate_result(clock, deployment(), deployment("nfd-master"), pod(s.running())).failure is None
-    assert listed == ["DaemonSet", "Deployment"]
+    assert listed == ["DaemonSet", "DaemonSet", "Deployment"]
     gate_result(clock, deployment(available=0), check_mode=True)
-    assert listed == ["DaemonSet", "Deployment"], "check mode sends no request"
+    assert listed == ["DaemonSet", "DaemonSet", "Deployment", "DaemonSet"], "check mode sends no request for rollouts"
 
 
 def test_the_reason_of_a_missing_pod_comes_from_an_event(clock: Time) -> None:

@@ -25,7 +25,7 @@ def test_a_gate_that_loses_the_connection_has_a_next_step(clock: Time, kind: typ
         raise kind("watching pods", "https://cluster:6443", "why", TOKEN_REJECTED)
 
     cluster = fleet(4, {3}, clock, [lost])
-    cluster.on("list", lambda request: request.paged or lost())
+    cluster.on("list", lost, kind="DaemonSet", at=2)
     failure = str(run(settings(), cluster).failure)
     assert failure.startswith(
         "gate driver lost the connection to the cluster (https://cluster:6443): 3 of 4 nodes had passed, 1 are unknown: watching pods"
