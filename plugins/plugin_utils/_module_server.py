@@ -150,8 +150,10 @@ def main() -> None:
     for name in _CONNECTING:
         _import(name)
     module = Server(socket.socket(fileno=listener), owner).serve()
-    if module is not None:
-        module()
+    if module is None:
+        # Without the interpreter's cleanup, so that who waits for the processes of a run does not meet this one.
+        os._exit(0)
+    module()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import sys
@@ -31,6 +32,7 @@ from subjects import fat_node, objects
 Rows = list[tuple[str, str, Cost]]
 ROUND_TRIP = 0.020
 IDLE = "a module that only exits"
+CALLBACKS = pathlib.Path(__file__).resolve().parents[1] / "live" / "support" / "callbacks"
 SSA = {"state": "present", "apply": True, "server_side_apply": {"field_manager": "bench", "force_conflicts": True}}
 
 
@@ -158,7 +160,30 @@ def site_rows(stage: Stage, runs: int) -> Rows:
     progress("site on 20 nodes, then its no-op")
     first = stage.run("hwaccel.gpu.site", "-i", str(inventory))
     again = medians(runs, {"no-op": lambda: stage.run("hwaccel.gpu.site", "-i", str(inventory))})
+    print(where(stage, "hwaccel.gpu.site", "-i", str(inventory)))
     return [("site", "20 nodes", first), ("site", "no-op", again["no-op"])]
+
+
+def where(stage: Stage, *run: str) -> str:
+    """A table of one more run: where its time goes."""
+    record = stage.work / "record.json"
+    recording = {
+        "HWACCEL_RECORD": str(record),
+        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+        "ANSIBLE_CALLBACKS_ENABLED": "recorder",
+    }
+    cost = stage.run(*run, environment=recording)
+    rows = [(task["name"], task["seconds"]) for task in json.loads(record.read_text(encoding="utf-8"))["tasks"]]
+    rows.append(("ansible-playbook: start, plays, between tasks", cost.wall - sum(seconds for _name, seconds in rows)))
+    lines = [f"| {name} | {seconds:.2f} |" for name, seconds in rows]
+    return "\n".join([f"| {' '.join(run[:1])}, no-op | s |", "|---|---:|", *lines, ""])
+
+
+def demo_rows(stage: Stage, fleet: pathlib.Path) -> Rows:
+    """What `make demo` runs, on the benchmark's sandbox."""
+    run = ("hwaccel.gpu.demo", "-e", "sandbox_name=bench", "-e", f"demo_fleet={fleet}")
+    progress("demo, twice")
+    return [("demo", what, stage.run(*run)) for what in ("after site", "again")]
 
 
 def budgets(rows: Rows) -> list[Budget]:
@@ -174,7 +199,7 @@ def budgets(rows: Rows) -> list[Budget]:
             Budget(
                 f"no-op: CPU seconds above {IDLE}",
                 no_op.cpu - idle.cpu,
-                round(other.cpu - idle.cpu, 2),
+                min(0.20, round((other.cpu - idle.cpu) / 2, 2)),
                 round(other.cpu - idle.cpu, 2),
             ),
             Budget("create: requests", cost[own, "create 40"].requests, 2 * 40 + 15, cost[peer, "create 40"].requests),
@@ -192,9 +217,11 @@ def budgets(rows: Rows) -> list[Budget]:
             result.append(Budget(f"node_info, {what}: seconds", value.wall, 8, round(other.wall, 1)))
             result.append(Budget(f"node_info, {what}: peak MiB", value.peak_mib, 150, round(other.peak_mib)))
         if name == "site" and what == "no-op":
-            result.append(Budget("site, no-op: seconds", value.wall, 20))
+            result.append(Budget("site, no-op: seconds", value.wall, 5))
             result.append(Budget("site, no-op: writes", value.writes, 0))
             result.append(Budget("site, no-op: changed tasks", value.changed, 0))
+        if name == "demo" and what == "again":
+            result.append(Budget("demo, again: seconds", value.wall, 15))
     return result
 
 
@@ -245,7 +272,7 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=10, help="repetitions of each no-op")
     parser.add_argument(
-        "--parts", default="apply,site,fleet", help="fleet leaves its nodes to the sandbox's end, so it comes last"
+        "--parts", default="apply,site,demo,fleet", help="fleet leaves its nodes to the sandbox's end, so it comes last"
     )
     arguments = parser.parse_args()
     os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join(
@@ -259,6 +286,7 @@ def main() -> int:
             rows += {
                 "apply": lambda: apply_rows(stage, api, arguments.runs),
                 "site": lambda: site_rows(stage, min(3, arguments.runs)),
+                "demo": lambda: demo_rows(stage, fleet_file),
                 "fleet": lambda: fleet_rows(stage, api, arguments.nodes),
             }[part]()
     judged = budgets(rows)

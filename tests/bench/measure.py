@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "live"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 
+import reaper
 from support.audit import AuditLog
 
 #: User agent of the benchmark's own requests (created nodes, drift), which are not counted.
@@ -59,7 +62,13 @@ class Stage:
         path.write_text(json.dumps([play]), encoding="utf-8")
         return path
 
-    def run(self, playbook: pathlib.Path | str, *arguments: str, expect_success: bool = True) -> Cost:
+    def run(
+        self,
+        playbook: pathlib.Path | str,
+        *arguments: str,
+        expect_success: bool = True,
+        environment: Mapping[str, str] | None = None,
+    ) -> Cost:
         command = [
             "ansible-playbook",
             "-i",
@@ -69,6 +78,7 @@ class Stage:
             str(playbook),
             *arguments,
         ]
+        reaper.adopt_orphans()
         log = AuditLog(self.audit_log)
         output = self.work / "output.log"
         start = time.monotonic()
@@ -78,11 +88,12 @@ class Stage:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                env=os.environ | {"ANSIBLE_NOCOLOR": "1"},
+                env=os.environ | {"ANSIBLE_NOCOLOR": "1"} | (environment or {}),
             )
             status, usage = os.wait4(process.pid, 0)[1:]
             process.returncode = os.waitstatus_to_exitcode(status)
         wall = time.monotonic() - start
+        used = [usage, *module_servers()]
         text = output.read_text(encoding="utf-8")
         if process.returncode and expect_success:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-6000:]}")
@@ -90,8 +101,8 @@ class Stage:
         counted = [request for request in log.requests() if self.is_counted(request)] if self.audit_log.exists() else []
         return Cost(
             wall=wall,
-            cpu=usage.ru_utime + usage.ru_stime,
-            peak_mib=usage.ru_maxrss / 1024,
+            cpu=sum(one.ru_utime + one.ru_stime for one in used),
+            peak_mib=max(one.ru_maxrss for one in used) / 1024,
             requests=len(counted),
             writes=sum(request.is_write for request in counted),
             changed=sum(int(row[0]) for row in recap),
@@ -114,6 +125,15 @@ class Stage:
         return not request.user.startswith("system:") and not request.user_agent.startswith(
             (OWN_AGENT, "kwok", "kube-", "fleet", "hwaccel-fleet")
         )
+
+
+def module_servers() -> list[resource.struct_rusage]:
+    """Of the processes that ran the modules of a run that has ended. They are no children of ansible-playbook, and end with it."""
+    return [
+        os.wait4(pid, 0)[2]
+        for pid in reaper.children()
+        if not (line := reaper.command_line(pid)) or "_module_server.py" in line
+    ]
 
 
 def medians(rounds: int, contenders: Mapping[str, Callable[[], Cost]]) -> dict[str, Cost]:

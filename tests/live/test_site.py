@@ -277,10 +277,14 @@ def test_a_stolen_token_writes_nothing_about_another_node(first: dict[str, t.Any
 def test_a_second_run_after_a_check_writes_nothing_though_users_take_every_gpu(first: dict[str, t.Any]) -> None:
     sandbox = first["sandbox"]
     with every_gpu_taken(sandbox):
-        audit = AuditLog(sandbox.audit_log)
+        audit, reads = AuditLog(sandbox.audit_log), AuditLog(sandbox.audit_log)
         run = playbook("site", {"one": variables(sandbox)})
         assert (run.rc, run.changed()) == (0, 0), run.stdout
         assert [str(request) for request in audit.our_writes()] == []
+        agents = f"/api/v1/namespaces/{AGENTS}/pods?"
+        lists = [request.uri.removeprefix(agents) for request in reads.ours() if request.uri.startswith(agents)]
+        # node_info reads those of drivers, for their versions.
+        assert [query for query in lists if "labelSelector" not in query] == ["includeObject=None&limit=500"] * 4
         assert set(job_phases(client(sandbox))) == {"Running"}
     lines = run.stdout.splitlines()
     assert "All 4 nodes passed the gates; nothing changed" in lines

@@ -77,15 +77,28 @@ def children() -> list[int]:
     return pids
 
 
+def command_line(pid: int) -> str:
+    """A process that has ended and waits to be collected has none."""
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def adopt_orphans() -> None:
+    """From now on, processes whose parents end become children of this process."""
+    set_option(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def set_option(option: int, value: int) -> None:
+    kernel = ctypes.CDLL(None, use_errno=True)
+    if kernel.prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
 def end_the_rest() -> list[str]:
     """Kills all children until there are none, because children of a killed process become children of this one."""
     left = []
     while pids := children():
         for pid in pids:
-            line = (
-                pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            )
-            # A process that has ended and waits to be collected has no command line.
+            line = command_line(pid)
             left += [line] if line else []
             os.kill(pid, signal.SIGKILL)
         for pid in pids:
@@ -94,10 +107,8 @@ def end_the_rest() -> list[str]:
 
 
 def main() -> int:
-    kernel = ctypes.CDLL(None, use_errno=True)
-    for option, value in ((PR_SET_CHILD_SUBREAPER, 1), (PR_SET_PDEATHSIG, signal.SIGTERM)):
-        if kernel.prctl(option, value, 0, 0, 0):
-            raise OSError(ctypes.get_errno(), f"prctl({option})")
+    adopt_orphans()
+    set_option(PR_SET_PDEATHSIG, signal.SIGTERM)
     report, *command = sys.argv[1:]
     job = Job(command)
     status = job.collect()

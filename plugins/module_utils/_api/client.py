@@ -165,8 +165,10 @@ class Client:
         request = dataclasses.replace(
             _list_request(resource, namespace, "", "", False), query=(("includeObject", "None"),), accept=_TABLE
         )
+        names: list[str] = []
         for body in self._bodies(request):
-            names = [str(column.get("name")).lower() for column in body.get("columnDefinitions") or []]
+            # Pages after the first one may have no header.
+            names = [str(column.get("name")).lower() for column in body.get("columnDefinitions") or []] or names
             for row in body.get("rows") or []:
                 yield dict(zip(names, row.get("cells") or [], strict=False))
 

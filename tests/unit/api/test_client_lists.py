@@ -90,3 +90,19 @@ def test_an_incomplete_page_is_requested_again(fake: Fake, client: Client) -> No
     fake.answers = [page("a", token="t1"), Answer(body=page("b" * 300).body, cut=80), status(503), page("b")]
     assert names(client.list(NODES).items) == ["a", "b"]
     assert [request.query.get("continue") for request in fake.received] == [None, "t1", "t1", "t1"]
+
+
+def test_rows_have_the_names_of_their_columns(fake: Fake, client: Client) -> None:
+    def table(*cells: str, token: str = "") -> Answer:
+        columns = [{"name": "Name", "type": "string"}, {"name": "Nominated Node", "type": "string"}] if token else []
+        rows = [{"cells": [cell, "<none>"], "object": None} for cell in cells]
+        return Answer(
+            body={"kind": "Table", "metadata": {"continue": token}, "columnDefinitions": columns, "rows": rows}
+        )
+
+    fake.answers = [table("a", "b", token="t1"), table("c")]
+    rows = list(client.rows(NODES))
+    assert rows == [{"name": name, "nominated node": "<none>"} for name in ("a", "b", "c")]
+    assert fake.received[0].headers["Accept"] == "application/json;as=Table;g=meta.k8s.io;v=v1"
+    assert fake.received[0].query == {"includeObject": "None", "limit": "500"}
+    assert fake.received[1].query["continue"] == "t1"

@@ -14,7 +14,7 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, Gone
 
 Obj = dict[str, t.Any]
 #: Length of the random end of a generated name, and of what it is appended to (Kubernetes 1.36, staging/src/k8s.io/apiserver/pkg/storage/names).
@@ -59,8 +59,8 @@ def pods_of_all(client: Client, namespaces: c.Iterable[str], counts: c.Callable[
             if groups is None:
                 return None
             found += groups
-    except Forbidden:
-        # Who may not list DaemonSets may still list pods.
+    except (Forbidden, Gone):
+        # Who may not list DaemonSets may still list pods, and a list that has expired is read again as a list of pods.
         return None
     return found
 

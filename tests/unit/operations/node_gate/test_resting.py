@@ -11,6 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import reduce_pod
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Gone
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate import resting
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.run import begin, run
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
@@ -183,8 +184,10 @@ def test_pods_of_a_fleet_at_rest_are_read_before_they_are_watched(clock: Time) -
     assert read == known
 
 
-def test_who_may_not_list_daemon_sets_reads_the_pods(clock: Time) -> None:
-    cluster = World().cluster(clock)
-    cluster.forbidden.add(("list", "daemonsets"))
-    assert resting.pods_of_all(cluster, [s.NAMESPACE], lambda _template: True) is None
+def test_pods_are_read_where_lines_are_not_to_be_had(clock: Time) -> None:
+    reader, late = World().cluster(clock), World().cluster(clock)
+    reader.forbidden.add(("list", "daemonsets"))
+    late.fail(Gone("listing pods"), "list", kind="Pod")
+    for cluster in (reader, late):
+        assert resting.pods_of_all(cluster, [s.NAMESPACE], lambda _template: True) is None
     assert resting.pods_of_all(World().cluster(clock), [""], lambda _template: True) is None
