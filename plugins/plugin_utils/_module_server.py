@@ -4,7 +4,7 @@
 """Runs modules of this collection, each in a process that is forked from this one: python -P _module_server.py FOLDER LISTENER OWNER
 
 FOLDER holds ansible_collections. LISTENER is the file descriptor of a Unix socket. OWNER is that of the process of ansible-playbook (pidfd_open(2)):
-when that ends, this process and all modules end. Started by _module_process.py only, whose `ask` describes a request.
+when that ends, this process and all modules end. Started by _module_process.py only, whose `run` describes a request.
 
 What modules import is imported here before the fork, so it is only imported once in a run.
 """
@@ -77,6 +77,9 @@ class Server:
             self._close()
             _become(request, descriptors[1:])
             return lambda: _import(request["module"], main=True)
+        # Each of both does it, because either may be the first one to need it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.setpgid(process, process)
         for descriptor in descriptors[1:]:
             os.close(descriptor)
         ended = os.pidfd_open(process)
@@ -97,8 +100,10 @@ class Server:
 
     def _kill(self, connection: socket.socket) -> None:
         """The client sends nothing after its request, so its connection is readable when it has ended."""
-        self._selector.unregister(connection)
-        os.killpg(self._modules[connection], signal.SIGTERM)
+        # Both may have ended at the same time.
+        if connection in self._modules:
+            self._selector.unregister(connection)
+            _stop(self._modules[connection])
 
     def _close(self) -> None:
         """Closes in a forked process what belongs to the server only."""
@@ -110,8 +115,14 @@ class Server:
 
     def _end(self) -> None:
         for process in self._modules.values():
-            os.killpg(process, signal.SIGTERM)
+            _stop(process)
         self._running = False
+
+
+def _stop(process: int) -> None:
+    """Stops a module with the programs that it has started, unless they have a session of their own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGTERM)
 
 
 def _import(name: str, main: bool = False) -> None:
@@ -128,7 +139,6 @@ def _import(name: str, main: bool = False) -> None:
 
 def _become(request: dict[str, t.Any], standard: list[int]) -> None:
     """Makes this process one that only runs the module of the request."""
-    # Programs that the module has started end with it, unless they have a session of their own.
     os.setpgid(0, 0)
     for number, descriptor in enumerate(standard):
         os.dup2(descriptor, number)

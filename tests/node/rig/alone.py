@@ -23,12 +23,15 @@ import time
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
+from ansible_collections.hwaccel.gpu.tests.node.rig import foreign as foreign_programs
+from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Layer
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import MANAGEMENT_LIBRARY, Components
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import write_pci_device
-from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import LIBRARIES, device_plugin
+from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import DEVICE_PLUGIN, LIBRARIES, device_plugin
 
 DRIVER_ROOT, SOCKETS, LABELS = "driver-root", "var/lib/kubelet/device-plugins", "tmp/labels"
 PLUGIN, DISCOVERY = "nvidia-device-plugin", "gpu-feature-discovery"
+_EMULATOR = "emulator"
 SERIAL, MACHINE_TYPE = "alone", "simulated"
 #: What a row changes of this.
 DEFAULTS: dict[str, t.Any] = {
@@ -48,6 +51,8 @@ PATIENCE = 20
 _QUIET = 2.0
 #: The same, once it has registered.
 _AFTER = 0.3
+#: What a record has of a resource.
+_OFFERED = ("resource", "devices", "allocated", "error")
 #: The head of a line of klog, without time, process and line number.
 _HEAD = re.compile(r"^([IWEF])\d{4} [\d:.]+ +\d+ (\S+\.go):\d+\] ")
 #: What differs from run to run: names of responses and of temporary files, and time stamps.
@@ -58,17 +63,24 @@ _CHANGES = (
 )
 
 
-def run(components: Components, folder: pathlib.Path, row: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What the program did. status: its exit status, None if it kept running. messages: its log. resource, devices, allocated, labels: what it offers."""
+def run(
+    components: Components, folder: pathlib.Path, row: c.Mapping[str, t.Any], *, foreign: Components | None = None
+) -> dict[str, t.Any]:
+    """What the program did. status: its exit status, None if it kept running. messages: its log. resource, devices, allocated, labels: what it offers;
+    resources: the first three by resource, if there are several.
+
+    foreign: the programs of another processor, to run them instead.
+    """
     case = DEFAULTS | dict(row)
-    machine = _Root(components, folder, case)
+    machine = _Foreign(components, folder, case, foreign) if foreign else _Root(components, folder, case)
     machine.lay_out()
     with machine.kubelet() as offers:
         status, text = machine.start(offers)
     found: dict[str, t.Any] = {"status": status, "messages": machine.messages(text)}
-    if offers.exists() and (lines := offers.read_text(encoding="utf-8").splitlines()):
-        offer = json.loads(machine.numbered(lines[0]))
-        found |= {key: offer[key] for key in ("resource", "devices", "allocated", "error") if key in offer}
+    if offers.exists():
+        read = (json.loads(machine.numbered(line)) for line in offers.read_text(encoding="utf-8").splitlines())
+        offered = {offer["resource"]: {key: offer[key] for key in _OFFERED if key in offer} for offer in read}
+        found |= {"resources": offered} if len(offered) > 1 else next(iter(offered.values()), {})
     labels = folder / LABELS
     if labels.is_file():
         pairs = (line.partition("=") for line in machine.numbered(labels.read_text(encoding="utf-8")).splitlines())
@@ -79,11 +91,22 @@ def run(components: Components, folder: pathlib.Path, row: c.Mapping[str, t.Any]
 class _Root:
     """The folder in which a program runs."""
 
+    architecture = architecture()
+
     def __init__(self, components: Components, folder: pathlib.Path, case: dict[str, t.Any]) -> None:
         self._components, self._folder, self._case = components, folder, case
 
+    def _programs(self) -> Layer:
+        return device_plugin(self._components)
+
+    def _management_library(self) -> pathlib.Path:
+        return self._components.program(MANAGEMENT_LIBRARY)
+
+    def _command(self, program: str) -> list[str]:
+        return [f"/usr/bin/{program}"]
+
     def lay_out(self) -> None:
-        layer = device_plugin(self._components) | {"usr/bin/stand-in": self._components.program("stand-in")}
+        layer = self._programs() | {"usr/bin/stand-in": self._components.program("stand-in")}
         for path, content in layer.items():
             target = self._folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,9 +149,22 @@ class _Root:
             self._write("sys/module/nvidia/version", f"{case['driver']}\n")
             for name in ("ctl", *map(str, range(case["count"]))):
                 os.mknod(self._folder / "dev" / f"nvidia{name}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        if case.get("mig"):
+            self._capabilities()
         devices = self._folder / "sys" / "bus" / "pci" / "devices"
         for number in range(case["count"]):
             write_pci_device(devices / f"0000:{16 + number:02x}:00.0", "0x10de", "0x2330", "0x030200")
+
+    def _capabilities(self) -> None:
+        """Minor numbers of the device files that open a MIG device (MIG User Guide, "/dev based nvidia-capabilities")."""
+        names = [
+            f"gpu{gpu}/gi{place}{part}"
+            for gpu, profiles in self._case["mig"].items()
+            for place in range(1, len(profiles) + 1)
+            for part in ("", "/ci0")
+        ]
+        lines = [f"{name}/access {minor}" for minor, name in enumerate(names, 3)]
+        self._write("proc/driver/nvidia-caps/mig-minors", "\n".join(lines) + "\n")
 
     def _library(self) -> None:
         """In the driver's root for the plugin, and in the container for the others, to which NVIDIA's runtime gives it."""
@@ -136,11 +172,11 @@ class _Root:
             target = (
                 self._folder
                 / root
-                / LIBRARIES[architecture()]
+                / LIBRARIES[self.architecture]
                 / f"libnvidia-ml.so.{self._case.get('libraries', self._case['driver'])}"
             )
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._link(self._components.program(MANAGEMENT_LIBRARY), target)
+            self._link(self._management_library(), target)
             target.with_name("libnvidia-ml.so.1").symlink_to(target.name)
 
     def _in_root(self, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -166,7 +202,7 @@ class _Root:
     def start(self, offers: pathlib.Path) -> tuple[int | None, str]:
         """The exit status, None if the program keeps running, and its output."""
         case, output = self._case, self._folder / "tmp" / "output"
-        argv = ["chroot", str(self._folder), f"/usr/bin/{case['program']}", *case["arguments"]]
+        argv = ["chroot", str(self._folder), *self._command(case["program"]), *case["arguments"]]
         with output.open("w", encoding="utf-8") as file:
             process = subprocess.Popen(
                 argv,
@@ -203,15 +239,39 @@ class _Root:
         return [line for of_cdi, lines in groups for line in (sorted(lines) if of_cdi else lines)]
 
     def numbered(self, text: str) -> str:
-        """GPUs by their number in place of their UUID."""
+        """GPUs and MIG devices by their number in place of their UUID."""
         for number, uuid in enumerate(re.findall(r"^gpu \d+ (\S+)", self._described(), re.MULTILINE)):
             text = text.replace(uuid, f"gpu#{number}")
+        for gpu, instance, uuid in re.findall(r"^mig (\d+) (\d+) \d+ (\S+)", self._described(), re.MULTILINE):
+            text = text.replace(uuid, f"mig#{gpu}.{instance}")
         for pattern, word in _CHANGES:
             text = pattern.sub(word, text)
         return text.replace(str(self._folder), "")
 
     def _described(self) -> str:
         return (self._folder / "sys/module/nvidia_standin/gpus").read_text(encoding="utf-8")
+
+
+class _Foreign(_Root):
+    """With programs for another processor, which an emulator runs. The stand-ins are still those of this machine."""
+
+    architecture = foreign_programs.ARCHITECTURE
+
+    def __init__(
+        self, components: Components, folder: pathlib.Path, case: dict[str, t.Any], foreign: Components
+    ) -> None:
+        super().__init__(components, folder, case)
+        self._foreign = foreign
+
+    def _programs(self) -> Layer:
+        programs = {f"usr/bin/{name}": self._foreign.program(name) for name in DEVICE_PLUGIN}
+        return programs | foreign_programs.libraries() | {f"usr/bin/{_EMULATOR}": foreign_programs.emulator()}
+
+    def _management_library(self) -> pathlib.Path:
+        return self._foreign.program(MANAGEMENT_LIBRARY)
+
+    def _command(self, program: str) -> list[str]:
+        return [f"/usr/bin/{_EMULATOR}", f"/usr/bin/{program}"]
 
 
 def _has(file: pathlib.Path) -> bool:

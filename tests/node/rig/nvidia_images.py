@@ -37,7 +37,7 @@ _TOOLKIT = (
     "nvidia-container-runtime.legacy",
     "nvidia-ctk",
 )
-_DEVICE_PLUGIN = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager", "mps-control-daemon")
+DEVICE_PLUGIN = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager", "mps-control-daemon")
 #: Programs of an image, and whether it has a shell, by role and variable.
 _IMAGES: dict[tuple[str, str], tuple[tuple[str, ...], bool]] = {
     ("driver", "driver_manager_image"): (("driver-manager",), False),
@@ -120,7 +120,7 @@ def _driver(components: Components, version: str) -> Layer:
 
 def device_plugin(components: Components) -> Layer:
     """NVIDIA's programs for the kubelet, with the libraries of this machine."""
-    programs = {name: components.program(name) for name in _DEVICE_PLUGIN}
+    programs = {name: components.program(name) for name in DEVICE_PLUGIN}
     return {f"usr/bin/{name}": path for name, path in programs.items()} | libraries_of(programs["nvidia-device-plugin"])
 
 

@@ -151,6 +151,19 @@ def test_a_module_whose_client_ends_is_ended_with_all_that_it_has_started(
     assert json.loads(run(folder).stdout)["parent"] == kept["parent"]
 
 
+def test_clients_that_end_at_any_time_do_not_end_the_server(folder: pathlib.Path) -> None:
+    server = json.loads(run(folder).stdout)["parent"]
+    for number in range(60):
+        client = os.fork()
+        if client == 0:
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 * (number + 1))
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            run(folder)
+            os._exit(0)
+        os.waitpid(client, 0)
+    assert json.loads(run(folder).stdout)["parent"] == server
+
+
 def test_the_server_and_its_modules_end_with_the_owner(
     folder: pathlib.Path, tmp_path: pathlib.Path, owner: subprocess.Popen[bytes]
 ) -> None:

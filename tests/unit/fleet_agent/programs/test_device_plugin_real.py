@@ -49,6 +49,7 @@ NO_NODE = {
     ("discovery", "libraries of another version"): "libraries of another version than the module in a container",
     ("plugin", "libraries of another version"): "libraries of another version than the module in a container",
     ("config-manager", "no server"): "a file with the server's address: pods have a service account",
+    **{row: "MIG devices" for row, case in ROWS.items() if case.get("mig")},
 }
 #: Ways to give a device to a container that the simulated kubelet does not follow, and why.
 NO_VARIABLE = {
