@@ -80,7 +80,11 @@ def run(
     if offers.exists():
         read = (json.loads(machine.numbered(line)) for line in offers.read_text(encoding="utf-8").splitlines())
         offered = {offer["resource"]: {key: offer[key] for key in _OFFERED if key in offer} for offer in read}
-        found |= {"resources": offered} if len(offered) > 1 else next(iter(offered.values()), {})
+        if len(offered) > 1:
+            # Their plugins start in the order of a Go map, which changes from run to run.
+            found |= {"resources": offered, "messages": sorted(found["messages"])}
+        else:
+            found |= next(iter(offered.values()), {})
     labels = folder / LABELS
     if labels.is_file():
         pairs = (line.partition("=") for line in machine.numbered(labels.read_text(encoding="utf-8")).splitlines())
@@ -234,7 +238,7 @@ class _Root:
                 found.append(f"{head[1]} {head[2]}] {self.numbered(line[head.end() :])}".rstrip())
             elif line.startswith("Incorrect Usage"):
                 found.append(line)
-        # Specifications are written in the order of a Go map, which changes from run to run.
+        # Specifications are written in the order of a Go map as well.
         groups = itertools.groupby(found, lambda line: " cdi.go] " in line)
         return [line for of_cdi, lines in groups for line in (sorted(lines) if of_cdi else lines)]
 
