@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
-from ansible_collections.hwaccel.gpu.tests.node.rig import components
+from ansible_collections.hwaccel.gpu.tests.node.rig import components, foreign
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import ensure_machine_image
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 
@@ -29,6 +29,8 @@ def main() -> None:
     find_programs()
     try:
         components.ensure_components(say)
+        if not foreign.unmet():
+            foreign.ensure_programs(say)
     except components.Unavailable as missing:
         say(str(missing))
         return
