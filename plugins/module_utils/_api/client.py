@@ -148,13 +148,9 @@ class Client:
     ) -> Page:
         request = _list_request(resource, namespace, label_selector, field_selector, metadata_only)
         for start in range(1, _LIST_STARTS + 1):
-            items: list[dict[str, t.Any]] = []
-            version = ""
             try:
-                for page in self._walk(request, resource):
-                    items += page.items
-                    version = page.resource_version
-                return Page(items, version)
+                pages = [*self._walk(request, resource)]
+                return Page([item for page in pages for item in page.items], pages[-1].resource_version)
             except Gone:
                 # The whole list is read again, because the items collected so far belong to a state that has expired.
                 if start == _LIST_STARTS:

@@ -185,7 +185,7 @@ def test_the_server_and_its_modules_end_with_the_owner(
     assert "has ended while probe was running" in str(lost)
 
 
-def test_a_server_that_has_ended_is_told_and_replaced(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_server_that_has_ended_is_reported_and_replaced(folder: pathlib.Path) -> None:
     server = json.loads(run(folder).stdout)["parent"]
     with _module_process.connect(folder, os.getpid()) as connection:
         os.kill(server, signal.SIGKILL)
@@ -198,7 +198,8 @@ def test_a_server_that_has_ended_is_told_and_replaced(folder: pathlib.Path, tmp_
 def test_runs_that_start_at_the_same_time_start_one_server(folder: pathlib.Path) -> None:
     parents: list[int] = []
     threads = [
-        threading.Thread(target=lambda: parents.append(json.loads(run(folder).stdout)["parent"])) for _ in range(8)
+        threading.Thread(target=lambda: parents.append(json.loads(run(folder).stdout)["parent"]))
+        for _number in range(8)
     ]
     for thread in threads:
         thread.start()
