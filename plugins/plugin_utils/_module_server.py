@@ -76,7 +76,7 @@ class Server:
             connection.close()
             self._close()
             _become(request, descriptors[1:])
-            return lambda: _import(request["module"], main=True)
+            return lambda: importlib.import_module(request["module"]).main()
         # Each of both does it, because either may be the first one to need it.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.setpgid(process, process)
@@ -125,16 +125,10 @@ def _stop(process: int) -> None:
         os.killpg(process, signal.SIGTERM)
 
 
-def _import(name: str, main: bool = False) -> None:
-    """Imports the module, and runs it. An error of the import is only shown by the process of the module."""
-    try:
-        module = importlib.import_module(name)
-    except Exception:
-        if main:
-            raise
-        return
-    if main:
-        module.main()
+def _import(name: str) -> None:
+    """An error is shown by the process of the module, which imports it again."""
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
 
 
 def _become(request: dict[str, t.Any], standard: list[int]) -> None:

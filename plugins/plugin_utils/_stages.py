@@ -11,14 +11,9 @@ import typing as t
 
 from ansible.template import Templar
 
-try:
-    # Since core 2.19 only trusted strings are templates.
-    from ansible.template import trust_as_template as _trusted
-except ImportError:
-    _trusted = str
-
 from ansible_collections.hwaccel.gpu.plugins.filter.stage_objects import stage_objects
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectAction
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._untemplated import template
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 
 Values = dict[str, t.Any]
@@ -68,7 +63,7 @@ class RoleVariables:
         """
         folder = _ROLES / self.role / "templates"
         return [
-            str(self._templar.template(_trusted((folder / name).read_text("utf-8"))))
+            str(self._templar.template(template((folder / name).read_text("utf-8"))))
             for name in self.private("manifests")
         ]
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values from outside that Ansible must never evaluate as templates."""
+"""Values from outside that Ansible must never evaluate as templates, and texts of this collection that it must."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ except ImportError:
 #: Characters that every template contains. Core 2.18 and older write every marked string as {"__ansible_unsafe": …} into `ansible-inventory --list`,
 #: which readers of that output must handle, so only strings that need it are marked.
 _SUSPICIOUS = re.compile("[{}%]")
+
+
+def template(text: str) -> str:
+    """The text as a template."""
+    return text if trust_as_template is None else t.cast("str", trust_as_template(text))
 
 
 def untemplated(value: t.Any) -> t.Any:

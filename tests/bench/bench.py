@@ -176,7 +176,7 @@ def where(stage: Stage, *run: str) -> str:
     rows = [(task["name"], task["seconds"]) for task in json.loads(record.read_text(encoding="utf-8"))["tasks"]]
     rows.append(("ansible-playbook: start, plays, between tasks", cost.wall - sum(seconds for _name, seconds in rows)))
     lines = [f"| {name} | {seconds:.2f} |" for name, seconds in rows]
-    return "\n".join([f"| {' '.join(run[:1])}, no-op | s |", "|---|---:|", *lines, ""])
+    return "\n".join([f"| {run[0]}, no-op | s |", "|---|---:|", *lines, ""])
 
 
 def demo_rows(stage: Stage, fleet: pathlib.Path) -> Rows:

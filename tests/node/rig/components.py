@@ -231,15 +231,19 @@ def ensure_components(
     Raises Unavailable if Go or a C compiler is missing, and HwaccelError with the end of the log if a build fails; the log is kept.
     """
     environment = os.environ if environment is None else environment
-    cache = cache_folder(environment) / "node"
-    required = parts(sources)
+    return ensured(Builder(cache_folder(environment) / "node", sources, environment, say), parts(sources))
+
+
+def ensured(builder: Builder, required: list[Part]) -> Components:
+    """The programs of these parts, from the builder's cache or built now. Raises what ensure_components does."""
+    cache = builder.cache
     key = hashlib.sha256("".join(part.key() for part in required).encode()).hexdigest()[:24]
     folder = cache / "programs" / key / "bin"
     names = [name for part in required for name in part.programs]
     if not whole(folder, names):
         with locked(cache, patience=LOCK_TIMEOUT):
             if not whole(folder, names):
-                Builder(cache, sources, environment, say).build(required, key)
+                builder.build(required, key)
                 for kind in ("parts", "programs"):
                     forget_unused(cache / kind)
     used(folder.parent)
@@ -265,7 +269,7 @@ class Builder:
     """Builds missing parts; the caller holds the lock of the cache."""
 
     def __init__(self, cache: pathlib.Path, sources: pathlib.Path, environment: c.Mapping[str, str], say: Say) -> None:
-        self._cache, self._sources, self._say = cache, sources, say
+        self.cache, self._sources, self._say = cache, sources, say
         self._environment = {
             name: value
             for name, value in environment.items()
@@ -275,7 +279,7 @@ class Builder:
         self._work = cache / "building"
 
     def build(self, required: list[Part], key: str) -> None:
-        places = {part: self._cache / "parts" / part.folder() for part in required}
+        places = {part: self.cache / "parts" / part.folder() for part in required}
         missing = [part for part in required if not whole(places[part], part.programs)]
         if missing:
             go = self._toolchain(missing)
@@ -288,16 +292,16 @@ class Builder:
     def _toolchain(self, missing: list[Part]) -> Go:
         least = re.search(r"^go (\S+)$", (self._sources / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
         version = least.group(1) if least else "1.26"
-        go, found = find_go(numbers(version), self._environment, self._cache.parent / "go" / GO_BIN)
+        go, found = find_go(numbers(version), self._environment, self.cache.parent / "go" / GO_BIN)
         if not go:
             raise Unavailable(f"a real node needs Go {version} or newer to be built: {found}")
         path = self._environment.get("PATH")
         if any(part.cgo for part in missing) and not shutil.which(self._compiler, path=path):
             raise Unavailable(f"a real node needs a C compiler to be built: {self._compiler} does not exist")
-        free = shutil.disk_usage(self._cache).free
+        free = shutil.disk_usage(self.cache).free
         if len(missing) > 1 and free < SPACE_NEEDED:
             raise Unavailable(
-                f"a real node needs {SPACE_NEEDED / 1024**3:.0f} GiB to be built: {free / 1024**3:.1f} GiB are free in {self._cache}"
+                f"a real node needs {SPACE_NEEDED / 1024**3:.0f} GiB to be built: {free / 1024**3:.1f} GiB are free in {self.cache}"
             )
         return go
 
@@ -381,4 +385,4 @@ class Builder:
             for name in part.programs:
                 (made / "bin" / name).hardlink_to(place / name)
         write_manifest(made / "bin", [name for part in places for name in part.programs])
-        put(made, self._cache / "programs" / key)
+        put(made, self.cache / "programs" / key)

@@ -8,13 +8,12 @@ Debian's packages are gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pathlib
 import shutil
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import Go, architecture
-from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
+from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
 from ansible_collections.hwaccel.gpu.tests.node.rig import components as native
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Layer
 
@@ -43,18 +42,9 @@ def libraries() -> Layer:
 
 def ensure_programs(say: native.Say) -> native.Components:
     """NVIDIA's programs for the kubelet and the stand-in for the library that they load, from the cache or built now; see native.ensure_components."""
-    cache = cache_folder(os.environ) / "node-arm64"
     required = [part for part in native.parts() if part.name in (native.DEVICE_PLUGIN, native.LIBRARY)]
-    key = hashlib.sha256("".join(part.key() for part in required).encode()).hexdigest()[:24]
-    folder = cache / "programs" / key / "bin"
-    names = [name for part in required for name in part.programs]
-    with locked(cache, patience=native.LOCK_TIMEOUT):
-        if not native.whole(folder, names):
-            _Builder(cache, native.SOURCES, os.environ | {"CC": COMPILER}, say).build(required, key)
-            for kind in ("parts", "programs"):
-                native.forget_unused(cache / kind)
-    native.used(folder.parent)
-    return native.Components(folder, key)
+    environment = os.environ | {"CC": COMPILER}
+    return native.ensured(_Builder(cache_folder(os.environ) / "node-arm64", native.SOURCES, environment, say), required)
 
 
 class _Builder(native.Builder):

@@ -60,8 +60,6 @@ class Fleet:
         self.grown = 0.0
         #: How often each node became NotReady during this run.
         self.absences: collections.Counter[str] = collections.Counter()
-        #: Whether the pods are those of DaemonSets at rest, so that no rollout is under way.
-        self.resting = False
         #: time.time() of the last read of everything.
         self.read_at = -math.inf
         self._pods: dict[str, dict[str, PodFacts]] = {}
@@ -111,10 +109,15 @@ class Fleet:
 
     def read_all_pods(self, client: Client) -> None:
         self.read_pods(client, self._namespaces)
-        self.read_at, self.resting = time.time(), False
+        self.read_at = time.time()
+
+    @property
+    def resting(self) -> bool:
+        """Whether the pods are those of DaemonSets at rest: no rollout is under way, and they cannot be watched, because they were not read."""
+        return "pods" not in self._versions
 
     def read_resting_pods(self, client: Client) -> bool:
-        """Whether all DaemonSets of the chain are at rest, so that their pods are known without being read. They cannot be watched from there."""
+        """Whether all DaemonSets of the chain are at rest, so that their pods are known without being read."""
         groups = resting.pods_of_all(
             client, self._namespaces, lambda template: self.expecting.part_of(template) != parts.OTHER
         )
@@ -122,8 +125,7 @@ class Fleet:
             pod = self._pod(group.pod)
             for name, node in group.places:
                 self._keep_pod(dataclasses.replace(pod, name=name, node=node, uid=f"{pod.namespace}/{name}"))
-        self.resting = groups is not None
-        return self.resting
+        return groups is not None
 
     def read_nodes(self, client: Client) -> None:
         """Reads the nodes only. Raises ManyFaults if the declared pools overlap."""
@@ -150,7 +152,7 @@ class Fleet:
 
         Raises Unreachable or Overloaded if nothing could be observed.
         """
-        if "pods" not in self._versions:
+        if self.resting:
             self.read_all_pods(client)
         short = min(0.5, seconds / 4)
         ends = time.monotonic() + seconds

@@ -36,7 +36,7 @@ def pods(client: Client, namespace: str, counts: c.Callable[[Obj], bool]) -> lis
         if counts(item["spec"]["template"])
     ]
     bases = [_base(item["metadata"]["name"]) for item in sets]
-    if not sets or len(set(bases)) < len(bases):
+    if not sets or len(set(bases)) < len(bases) or not all(map(_settled, sets)):
         return None
     printed = collections.defaultdict(list)
     for row in client.rows(client.resource("v1", "Pod"), namespace):
@@ -44,7 +44,7 @@ def pods(client: Client, namespace: str, counts: c.Callable[[Obj], bool]) -> lis
     found = []
     for base, item in zip(bases, sets, strict=True):
         rows, containers = printed[base], len(item["spec"]["template"]["spec"]["containers"])
-        if not _settled(item, len(rows)) or not all(_steady(row, containers) for row in rows):
+        if len(rows) != _desired(item) or not all(_steady(row, containers) for row in rows):
             return None
         found.append(Group(_sample(item), [(str(row["name"]), str(row["node"])) for row in rows]))
     return found
@@ -69,10 +69,13 @@ def _base(name: str) -> str:
     return f"{name}-"[:_LONGEST_BASE]
 
 
-def _settled(item: Obj, pods_there: int) -> bool:
+def _desired(item: Obj) -> int:
+    return int((item.get("status") or {}).get("desiredNumberScheduled") or 0)
+
+
+def _settled(item: Obj) -> bool:
     """Whether its controller has observed its latest version, and all pods that it should have are there, ready and of that version."""
     status = item.get("status") or {}
-    desired = int(status.get("desiredNumberScheduled") or 0)
     numbers = {
         int(status.get(name) or 0) for name in ("currentNumberScheduled", "updatedNumberScheduled", "numberReady")
     }
@@ -80,7 +83,7 @@ def _settled(item: Obj, pods_there: int) -> bool:
         status.get("observedGeneration") == item["metadata"].get("generation")
         and not item["metadata"].get("deletionTimestamp")
         and not status.get("numberMisscheduled")
-        and {*numbers, pods_there} == {desired}
+        and numbers == {_desired(item)}
     )
 
 
