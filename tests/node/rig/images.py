@@ -71,22 +71,36 @@ def ensure_images(
     if drivers is not None:
         more, their_layers = nvidia_images.stand_ins(components, drivers)
         images, layers = images + more, layers | their_layers
-    described = json.dumps(
-        [components.key, hashlib.sha256(busybox.read_bytes()).hexdigest(), _described(images, layers)], sort_keys=True
-    )
+    contents = (components.key, hashlib.sha256(busybox.read_bytes()).hexdigest())
+    return ensure_archives({_ARCHIVE: images}, layers, contents, say, environment) / _ARCHIVE
+
+
+def ensure_archives(
+    archives: c.Mapping[str, list[Image]],
+    layers: c.Mapping[str, Layer],
+    contents: c.Sequence[str],
+    say: Say,
+    environment: c.Mapping[str, str] | None = None,
+) -> pathlib.Path:
+    """The folder with these archives by name, from the cache or written now. contents: digests of all files in the layers."""
+    described = json.dumps([*contents, [_described(images, layers) for images in archives.values()]], sort_keys=True)
     cache = cache_folder(environment) / "node" / "images"
     folder = cache / hashlib.sha256(described.encode()).hexdigest()[:24]
-    target = folder / _ARCHIVE
-    if not target.is_file():
+    if not _complete(folder, archives):
         with locked(folder):
-            if not target.is_file():
-                say(f"writing {len(images)} container images")
-                new = folder / f"{_ARCHIVE}.new"
-                archive.write(new, images, layers, architecture())
-                new.replace(target)
+            if not _complete(folder, archives):
+                say(f"writing {sum(len(images) for images in archives.values())} container images")
+                for name, images in archives.items():
+                    new = folder / f"{name}.new"
+                    archive.write(new, images, layers, architecture())
+                    new.replace(folder / name)
                 forget_unused(cache)
     used(folder)
-    return target
+    return folder
+
+
+def _complete(folder: pathlib.Path, names: c.Iterable[str]) -> bool:
+    return all((folder / name).is_file() for name in names)
 
 
 def _described(images: c.Iterable[Image], layers: c.Mapping[str, Layer]) -> object:

@@ -15,12 +15,14 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
-from ansible_collections.hwaccel.gpu.tests.node.rig.network import KUBERNETES_SERVICE
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import KUBERNETES_SERVICE, Port
 
 #: Folders on each machine with the rig's programs, and with those that take precedence over the system's for containerd.
 PROGRAMS = "/opt/bin"
 FIRST_PROGRAMS = "/rig/programs"
 IMAGES = "/opt/images"
+#: File of the network of pods.
+POD_NETWORK = "/etc/cni/net.d/10-rig.conflist"
 #: Stand-ins that make the modules of the driver visible to all programs on the node (tests/node/components/stand-in/node.go).
 _SHOWING_MODULES = ("runc", "cat")
 PRODUCT, MEMORY_MIB = "NVIDIA H100 80GB HBM3", 81559
@@ -70,6 +72,26 @@ def use_containerd_2(machine: Machine) -> None:
     machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
 
 
+def pod_network(port: Port) -> dict[str, t.Any]:
+    """A configuration of CNI with the pods of a machine on a bridge. Pods of other machines are reached by the routes of the machines' network."""
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "hairpinMode": True,
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": port.pods}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    return {
+        "cniVersion": "1.0.0",
+        "name": "rig",
+        "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
+    }
+
+
 @dataclasses.dataclass
 class KubernetesNode:
     """kubelet and containerd on a machine."""
@@ -87,7 +109,7 @@ class KubernetesNode:
         labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
         machine.write("/etc/containerd/config.toml", _CONTAINERD)
         use_containerd_2(machine)
-        machine.write("/etc/cni/net.d/10-rig.conflist", json.dumps(self._network()))
+        machine.write(POD_NETWORK, json.dumps(pod_network(machine.port)))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
         machine.write("/etc/kubernetes/resolv.conf", "")
         machine.write(
@@ -181,22 +203,4 @@ class KubernetesNode:
             "nodeStatusUpdateFrequency": "5s",
             "syncFrequency": "10s",
             "serializeImagePulls": False,
-        }
-
-    def _network(self) -> dict[str, t.Any]:
-        bridge = {
-            "type": "bridge",
-            "bridge": "cni0",
-            "isGateway": True,
-            "hairpinMode": True,
-            "ipam": {
-                "type": "host-local",
-                "ranges": [[{"subnet": self.machine.port.pods}]],
-                "routes": [{"dst": "0.0.0.0/0"}],
-            },
-        }
-        return {
-            "cniVersion": "1.0.0",
-            "name": "rig",
-            "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
         }

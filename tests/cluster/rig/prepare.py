@@ -1,0 +1,30 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fills the cache with the programs, images and packages of the rig while there is a network, which the rig does not have.
+
+python -m ansible_collections.hwaccel.gpu.tests.cluster.rig.prepare
+
+If the rig cannot run on this machine, this is no error: the tests are skipped with the reason.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ensure_parts
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+
+
+def main() -> None:
+    if reason := unmet_precondition():
+        say(reason)
+        return
+    try:
+        ensure_parts(say)
+    except Unavailable as missing:
+        say(str(missing))
+
+
+if __name__ == "__main__":
+    main()
