@@ -80,7 +80,8 @@ def files_below(folder: pathlib.Path) -> Layer:
 def ensure_nft(say: Say) -> pathlib.Path:
     """A folder with nft and its libraries, which kube-proxy calls, in their places below the root. Requires what ensure_packages does."""
     packages = ensure_packages(say)
-    folder = cache_folder() / "node" / "nft" / packages.name
+    recipe = f"{packages.name}{_COLLECT}"
+    folder = cache_folder() / "node" / "nft" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
             shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
