@@ -317,12 +317,12 @@ def test_the_self_test_reports_what_machines_would_not_get(site: Site, served: R
 def test_a_machine_that_has_joined_boots_its_disk_and_keys_are_deleted(site: Site, client: Machine) -> None:
     """The same run corrects a file that has been edited by hand."""
     entry, server = f"pxelinux.cfg/01-{mac(152).replace(':', '-')}", site.server
-    assert "APPEND" in server.read(f"{STATE}/files/{entry}") and "LOCALBOOT" in server.read(
+    assert "DEFAULT install" in server.read(f"{STATE}/files/{entry}") and "DEFAULT local" in server.read(
         f"{STATE}/files/pxelinux.cfg/01-{mac(153).replace(':', '-')}"
     )
     server.sh(f"echo 'this is no nginx }}' >>{CONFIG}/nginx.conf")
     site.done("-e", json.dumps({"dns_pxe_joined": {"ocp": ["worker-0", "master-0"]}}))
-    assert "LOCALBOOT" in server.read(f"{STATE}/files/{entry}")
+    assert "DEFAULT local" in server.read(f"{STATE}/files/{entry}")
     assert server.sh(f"find {STATE}/ignition -name '*.ign'") == ""
     assert download(client, f"http://{server.address}:{PORT}/ignition/ocp/bootstrap.ign")[0] == "404"
     server.sh("nginx -t -q -c " + f"{CONFIG}/nginx.conf")
@@ -342,21 +342,21 @@ def test_a_former_node_is_not_installed_again_while_its_cluster_is_unreachable_a
         run = site.done(*arguments)
         assert (run.changed(), site.state()) == (0, before), "the previous run has changed everything"
         assert message in run.stdout
-        assert "LOCALBOOT" in server.read(entry)
+        assert "DEFAULT local" in server.read(entry)
     again = {"dns_pxe_install_again": ["worker-0"]}
     assert f"write {STATE}/joined.json" in site.done("--check", **again).stdout
     assert site.state() == before
     assert "until they have joined again: worker-0" in site.done(**again).stdout
-    assert "APPEND" in server.read(entry)
+    assert "DEFAULT install" in server.read(entry)
     assert site.done(**again).changed() == 0
     joined = ("-e", json.dumps({"dns_pxe_joined": {"ocp": [{"name": "worker-0", "boot": "2"}]}}))
     assert "not installed again, as they have joined" in site.done(*joined, **again).stdout
     for changed in (again, {}):
         site.done(**changed)
-        assert "LOCALBOOT" in server.read(entry)
+        assert "DEFAULT local" in server.read(entry)
     server.sh(f"rm {STATE}/joined.json")
     site.done()
-    assert "APPEND" in server.read(entry), "without the record on the server, the machine is installed"
+    assert "DEFAULT install" in server.read(entry), "without the record on the server, the machine is installed"
 
 
 def test_an_unreachable_api_fails_the_run_once_the_cluster_has_a_node(site: Site) -> None:
@@ -517,7 +517,9 @@ def test_two_hundred_machines_behind_a_relay_need_little_more_time(site: Site) -
 def test_teardown_restores_the_server(site: Site, predicted: tuple[Run, str, str]) -> None:
     site.done("-e", "dns_pxe_entry=teardown")
     left = site.server.sh(
-        f"ls -d {CONFIG} {STATE} /etc/systemd/system/*.service.d 2>/dev/null; nft list tables; ss -Hlnu", check=False
+        f"ls -d {CONFIG} {STATE} /var/log/nginx/hwaccel* /etc/systemd/system/*.service.d /etc/systemd/system/hwaccel* "
+        "/etc/systemd/system/*/hwaccel* 2>/dev/null; nft list tables; ss -Hlnu; pgrep --full once.py",
+        check=False,
     )
     assert left.split() == []
     assert (

@@ -57,7 +57,7 @@ class Boot:
 
     def script(self, what: str, mac: str) -> list[str]:
         return self.server.sh(
-            shlex.join(["sh", LOOK, what, "/run/marks", mac, self.client.address, *LOGS])
+            shlex.join(["sh", LOOK, what, "/run/marks", mac, self.client.address, *LOGS, "/nowhere/again"])
         ).splitlines()
 
     def verdict(self, mac: str = MAC) -> tuple[str, str]:

@@ -35,6 +35,11 @@ def render(role: str, name: str, /, **model: object) -> str:
         raise HwaccelError("a configuration file cannot be rendered", where, str(error), next_step) from error
 
 
+def program(role: str, name: str) -> str:
+    """Text of a program in the role's files folder. name: of the file. Raises OSError if it does not exist."""
+    return (_ROLES / role / "files" / name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
     """One for each process, because it caches compiled templates."""

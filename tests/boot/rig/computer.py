@@ -80,8 +80,27 @@ class Computers:
         )
         self._lay_out_disks()
 
-    def boot(self, mac: str, kind: Kind = BIOS, *, until: str = DISK, seconds: int = 300, second_disk: str = "") -> str:
-        """Boots a computer, and returns its console output up to its end, or up to the text `until`. second_disk: path of the disk in the machine."""
+    def blank(self, name: str) -> str:
+        """Path in the machine of a new disk without contents."""
+        path = f"{_FOLDER}/{name}.disk"
+        self.machine.sh(f"rm -f {path}; truncate -s 1M {path}")
+        return path
+
+    def boot(
+        self,
+        mac: str,
+        kind: Kind = BIOS,
+        *,
+        until: str = DISK,
+        times: int = 1,
+        seconds: int = 300,
+        disk: str = "",
+        second_disk: str = "",
+        restarts: bool = False,
+    ) -> str:
+        """Boots a computer, and returns its console output up to its end, or until it has the text `until` so many times. disk, second_disk: paths of disks in
+        the machine; without the first, a disk that boots. restarts: whether a restart of the computer is not its end.
+        """
         own = f"{_FOLDER}/{mac.replace(':', '')}"
         tap = f"tap{mac[-2:]}"
         card = f"virtio-net-pci,netdev=n0,mac={mac}"
@@ -91,17 +110,25 @@ class Computers:
             firmware = f"-drive if=pflash,format=raw,readonly=on,file={kind.code} -drive if=pflash,format=raw,file={own}.variables"
             disk = f"-drive if=none,id=disk,format=raw,readonly=on,file=fat:{_FOLDER}/system -device virtio-blk-pci,drive=disk,bootindex=2"
         else:
-            firmware, disk = "", f"-drive file={_FOLDER}/sector,format=raw,if=ide,snapshot=on"
+            firmware = ""
+            disk = (
+                f"-drive file={disk},format=raw,if=virtio"
+                if disk
+                else f"-drive file={_FOLDER}/sector,format=raw,if=ide,snapshot=on"
+            )
         if second_disk:
             disk += f" -drive file={second_disk},format=raw,if=virtio"
         argv = (
-            f"qemu-system-{kind.architecture} -accel tcg -display none -monitor none -no-reboot -serial file:{own}.serial "
+            f"qemu-system-{kind.architecture} -accel tcg -display none -monitor none {'' if restarts else '-no-reboot'} -serial file:{own}.serial "
             f"-netdev tap,id=n0,ifname={tap},script=no,downscript=no -device {card} {firmware} {disk} {' '.join(kind.arguments)}"
         )
         copied = f"cp {kind.variables} {own}.variables; " if kind.code else ""
         self.machine.sh(f"{copied}: >{own}.serial; ip tuntap add dev {tap} mode tap; ip link set {tap} master br0 up")
         script = f"{argv} & computer=$!; for _ in $(seq {seconds * 5}); do kill -0 $computer 2>/dev/null || break; "
-        script += f"if grep -q '{until}' {own}.serial; then kill $computer; break; fi; sleep 0.2; done; kill $computer 2>/dev/null || :; wait $computer || :; "
+        script += (
+            f"if [ $(grep -c '{until}' {own}.serial) -ge {times} ]; then kill $computer; break; fi; sleep 0.2; done; "
+        )
+        script += "kill $computer 2>/dev/null || :; wait $computer || :; "
         script += f"ip link delete {tap}; cat {own}.serial"
         return self.machine.sh(script, check=False, seconds=seconds + 60)
 

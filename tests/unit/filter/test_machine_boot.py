@@ -84,8 +84,9 @@ def test_a_turn_ends_after_its_tries_at_any_time_if_there_is_no_deadline() -> No
 
 
 def test_what_is_due_and_the_next_round_are_computed_from_the_facts_of_the_moment() -> None:
-    due = machine_boot(PLAN, "due", given={"watch": WATCH, "power": {}, "verdict": {}})
-    assert [name for name, is_due in due.items() if is_due] == ["mark", "act", "watch"]
+    due = machine_boot(PLAN, "due", request=GOOD, given={"watch": WATCH, "power": {}, "verdict": {}})
+    assert [name for name, is_due in due.items() if is_due is True] == ["mark", "act", "watch"]
+    assert due["mark_as"] == "mark"
     given = {"watch": WATCH, "plan": PLAN, "nodes": {}}
     found = machine_boot({}, "round", request=GOOD, given=given)
     assert (found["query"], found["read"], found["settled"]) == (True, True, False)
@@ -93,6 +94,24 @@ def test_what_is_due_and_the_next_round_are_computed_from_the_facts_of_the_momen
     assert machine_boot({}, "round", request=GOOD, given=given)["settled"] is True
     given |= {"nodes": {}, "plan": PLAN | {"joined": "yes"}}
     assert machine_boot({}, "round", request=GOOD, given=given)["query"] is False
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"named": True}, "again"),
+        ({"named": True, "boot": "disk"}, "mark"),
+        ({"named": True, "boot": "media"}, "mark"),
+        ({}, "mark"),
+    ],
+)
+def test_only_a_start_from_the_network_by_name_writes_a_machine_once_more(
+    changed: dict[str, t.Any], expected: str
+) -> None:
+    given = {"watch": WATCH, "power": {}, "verdict": {}}
+    assert machine_boot(PLAN, "due", request={**GOOD, **changed}, given=given)["mark_as"] == expected
+    stays = {**PLAN, "started": False}
+    assert machine_boot(stays, "due", request={**GOOD, **changed}, given=given)["mark_as"] == "mark"
 
 
 def test_without_a_stage_to_wait_for_the_whole_boot_is_judged() -> None:

@@ -186,7 +186,8 @@ _MESSAGES: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
     ),
     LOADER: lambda _machine, last: (
         f"it has downloaded its boot file ({last}), but no kernel",
-        "a machine without hwaccel_install starts from its disk now; otherwise inspect its console: Secure Boot may have refused the boot loader",
+        "a machine without hwaccel_install, or that was written already, starts from its disk now; "
+        "otherwise inspect its console: Secure Boot may have refused the boot loader",
     ),
     KERNEL: lambda _machine, last: (
         f"it has downloaded its kernel ({last}), but nothing after it",

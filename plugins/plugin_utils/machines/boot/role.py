@@ -50,7 +50,9 @@ def _lines(power: _Data, given: Given) -> list[str]:
 
 
 def _due(plan: _Data, given: Given) -> watch.Due:
-    return watch.due(given.watch, plan, given.more["power"], given.more["verdict"])
+    # A request by name is the only one that overwrites a disk that is not empty, also that of a virtual machine.
+    anew = given.request["named"] and given.request["boot"] == request.NETWORK
+    return watch.due(given.watch, plan, given.more["power"], given.more["verdict"], anew)
 
 
 def _round(verdict: _Data, given: Given) -> watch.Round:

@@ -57,12 +57,13 @@ class Verdict(t.TypedDict):
 
 
 class Due(t.TypedDict):
-    """Parts of the role that a machine needs. look: one read of its logs. mark: a record of where they end. act: steps. watch. reset: of what was set for
-    one boot.
+    """Parts of the role that a machine needs. look: one read of its logs. mark: a record of where they end. mark_as: again if the machine has to be installed
+    once more although the boot server has written it, otherwise mark. act: steps. watch. reset: of what was set for one boot.
     """
 
     look: bool
     mark: bool
+    mark_as: str
     act: bool
     watch: bool
     reset: bool
@@ -93,13 +94,16 @@ class Enough(t.TypedDict):
     all: bool
 
 
-def due(watch: Watch, plan: _Data, power: _Data, verdict: _Data) -> Due:
-    """plan, power: the first and the last result of machine_power. verdict: empty if there is none yet."""
+def due(watch: Watch, plan: _Data, power: _Data, verdict: _Data, anew: bool = False) -> Due:
+    """plan, power: the first and the last result of machine_power. verdict: empty if there is none yet. anew: whether a start from the network is explicitly
+    requested for this machine.
+    """
     logged, acts = bool(watch.servers), not watch.check
     is_on, joined = plan["power"] == requests.ON, plan["joined"] == boot_state.YES
     return {
         "look": logged and is_on and not plan["started"] and not joined,
         "mark": logged and acts and any(step["kind"] == POWER for step in plan["steps"]),
+        "mark_as": "again" if anew and plan["started"] else "mark",
         "act": acts and bool(plan["steps"]),
         "watch": logged and acts and plan["started"] and watch.wait_for != "",
         "reset": bool(verdict.get("loaded") or power.get("back")),

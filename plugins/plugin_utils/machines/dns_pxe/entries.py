@@ -89,18 +89,19 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
 
 
 def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str, str]:
-    """Texts of the entries of one machine, by path.
+    """Texts of the entries of one machine, by path. An entry that installs has a part for the disk too, and a line that chooses.
 
     With UEFI, the entry starts the boot loader of the disk instead of returning to the firmware: if a loader returns without an error, the firmware shows its
     menu and stays there. GRUB of Debian and iPXE before 2020 never return an error. GRUB can find the disk, so iPXE starts GRUB.
     """
     name, suffix = file_name(machine), _SUFFIXES[machine.architecture]
-    profile = site.profile(machine) if site.installed_now(machine) else None
+    profile = site.profile(machine) if site.to_be_installed(machine) else None
     model = {
         "fqdn": site.fqdn(machine),
         "machine_role": machine.role,
         "base": base,
         "install": _install(site, machine, profile, base, linuxefi) if profile else None,
+        "word": "install" if site.installed_now(machine) else "disk",
         "grub": grub(machine.architecture),
         "disk_loaders": [*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"],
     }

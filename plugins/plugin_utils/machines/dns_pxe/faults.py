@@ -200,7 +200,7 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         yield Fault(
             f"machine {machine.name} cannot boot", where, "there is no BIOS on aarch64", "set hwaccel_firmware to uefi"
         )
-    if not site.installed_now(machine):
+    if not site.to_be_installed(machine):
         return
     profile = site.profile(machine)
     if profile is None:

@@ -64,11 +64,15 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """memory: to be written. installs: machines that are installed when they boot from the network. messages: why others are not."""
+    """memory: to be written. installs: machines that have to be installed. messages: why others are not. renewed: machines whose reinstallation is requested
+    since this run. waiting: machines that are declared to be installed and are no nodes, as far as this is known.
+    """
 
     memory: Memory
     installs: frozenset[Key]
     messages: tuple[str, ...] = ()
+    renewed: frozenset[Key] = frozenset()
+    waiting: frozenset[Key] = frozenset()
 
 
 NOTHING = Memory()
@@ -112,7 +116,9 @@ def decided(
         if gone
         else ()
     )
-    return Decision(learned, frozenset(desired), messages + forgotten)
+    renewed = wishes.keys() - {_key(one) for one in memory.again}
+    waiting = {_key(one) for one in found if _declared(one) and _boot(one, nodes) is None}
+    return Decision(learned, frozenset(desired), messages + forgotten, frozenset(renewed), frozenset(waiting))
 
 
 def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:

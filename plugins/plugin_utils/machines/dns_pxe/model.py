@@ -14,6 +14,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import latch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.wishes import Wanted, Wish
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine, Network
 
 Settings = c.Mapping[str, t.Any]
@@ -90,6 +91,11 @@ class Profile:
     install_device: str = ""
     arguments: tuple[str, ...] = ()
 
+    @property
+    def fetched(self) -> tuple[str, ...]:
+        """Paths of URLs that a machine fetches for its installation only."""
+        return (f"/ignition/{self.ignition}",) if self.ignition else ()
+
     def fits(self, machine: Machine) -> bool:
         return (
             self.role == machine.role
@@ -100,7 +106,9 @@ class Profile:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """Everything that one boot server serves. address: at which machines reach it. decision: which machines are installed."""
+    """Everything that one boot server serves. address: at which machines reach it. decision: which machines have to be installed. wishes: for this, as recorded
+    by this run. written: MAC addresses of machines that have used up their wish.
+    """
 
     address: Address
     clusters: tuple[Cluster, ...] = ()
@@ -113,6 +121,8 @@ class Site:
     artifacts: tuple[Artifact, ...] = ()
     ignitions: tuple[Ignition, ...] = ()
     decision: latch.Decision = latch.NOBODY
+    wishes: tuple[Wish, ...] = ()
+    written: frozenset[str] = frozenset()
 
     def cluster(self, name: str) -> Cluster | None:
         return next((one for one in self.clusters if one.name == name), None)
@@ -125,9 +135,27 @@ class Site:
         domain = self.domain(machine)
         return f"{machine.name}.{domain}" if domain else machine.name
 
+    def to_be_installed(self, machine: Machine) -> bool:
+        """Whether the machine has to be installed, also while it is being installed."""
+        return (machine.cluster, machine.name) in self.decision.installs
+
     def installed_now(self, machine: Machine) -> bool:
         """Whether the machine is installed when it boots from the network."""
-        return (machine.cluster, machine.name) in self.decision.installs
+        return self.to_be_installed(machine) and machine.mac not in self.written
+
+    def wanted(self) -> Wanted:
+        """Machines whose installation can be observed: they fetch a file for it that nothing else fetches."""
+        paths = {
+            one.mac: found.fetched
+            for one in self.machines
+            if self.to_be_installed(one) and (found := self.profile(one)) and found.fetched
+        }
+        macs = {(one.cluster, one.name): one.mac for one in self.machines}
+        return Wanted(
+            paths,
+            frozenset(macs[key] for key in self.decision.renewed),
+            frozenset(macs[key] for key in self.decision.waiting),
+        )
 
     def profile(self, machine: Machine) -> Profile | None:
         """The most specific profile for the machine."""
@@ -135,11 +163,11 @@ class Site:
         return max(fitting, key=lambda one: bool(one.cluster) + bool(one.architecture), default=None)
 
     def readers(self, ignition: Ignition) -> list[Machine]:
-        """Machines that need this ignition file now."""
+        """Machines that need this ignition file now. An installer may fetch it more than once."""
         return [
             one
             for one in self.machines
-            if self.installed_now(one) and (found := self.profile(one)) and found.ignition == ignition.path
+            if self.to_be_installed(one) and (found := self.profile(one)) and found.ignition == ignition.path
         ]
 
 

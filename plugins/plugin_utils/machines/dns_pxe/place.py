@@ -18,9 +18,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 
 ROLE = "dns_pxe"
 CONFIG, STATE = f"/etc/hwaccel-gpu/{ROLE}", record.folder(ROLE)
+#: What the unit hwaccel-gpu-once runs.
+PROGRAM = f"{CONFIG}/once.py"
 FILES, STAGING, IGNITION = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition"
 #: The record of machines that have been nodes. Only teardown removes it.
 MEMORY = f"{STATE}/joined.json"
+#: The records of machines that have to be installed, and of those that have been written since.
+WISHES, WRITTEN = f"{STATE}/wishes.json", f"{STATE}/written.json"
 OTHER_DHCP, FOREIGN = "other_dhcp", "foreign_configuration"
 
 

@@ -13,7 +13,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import firewall, oneline, record, restoring
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import (
+    firewall,
+    oneline,
+    record,
+    restoring,
+    templating,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import (
     access,
     dnsmasq,
@@ -27,6 +33,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe impor
     systems,
     units,
     web,
+    wishes,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
@@ -35,16 +42,19 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     FILES,
     IGNITION,
     MEMORY,
+    PROGRAM,
     ROLE,
     STAGING,
     STATE,
+    WISHES,
+    WRITTEN,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
 #: Folders with files of this role only.
 _ENTRIES = (entries.PXELINUX, entries.GRUB, entries.IPXE)
-_DROP_INS = {unit: units.path(unit) for unit in (units.DNSMASQ, units.NGINX)}
+_DROP_INS = {unit: units.path(unit) for unit in units.DROPPED_IN}
 _CONFIGURATIONS = {unit: f"{CONFIG}/{unit}.conf" for unit in _DROP_INS}
 
 
@@ -56,8 +66,9 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
     installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
     and remote. ignitions: files to copy, each with path and source. actions: for services that do not run with the files on disk, as services.Action.
-    released: services that the role does not need any more, each with unit, active, enabled and drop_in. web_user: of nginx. selinux: whether files need
-    labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule. expected: for the self-test.
+    released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of the role, in the same case.
+    web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule.
+    expected: for the self-test.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
@@ -95,6 +106,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "artifacts": fetched,
         "ignitions": copied,
         "released": _released(observed, contents, before),
+        "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
     }
     return {**_nothing(), **made, **_staged(site, settings, system)}
@@ -109,8 +121,12 @@ def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Fami
     """The site and the system of the boot server, None if either is unknown, with problems of the variables."""
     memory, unreadable = latch.read(observed.text(MEMORY), MEMORY)
     site, faulty = model.read(settings, memory)
-    wrong = oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
+    before, used, damaged = wishes.read(observed.text(WISHES), observed.text(WRITTEN), STATE)
+    wrong = damaged + oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
     if site:
+        wanted = site.wanted()
+        asked = wishes.following(before, used, site.machines, wanted, f"{observed.now:.3f}")
+        site = dataclasses.replace(site, wishes=asked, written=used - set(wanted.renewed))
         wrong += faults.found(site, settings)
     system = systems.family(observed.os_release)
     if system is None:
@@ -132,6 +148,8 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
     if settings["pxe"]:
         made[f"{CONFIG}/nginx.conf"] = web.nginx(site, settings, system.web_user, STATE)
         made[units.path(units.NGINX)] = units.nginx(CONFIG)
+        made[units.path(units.ONCE)] = units.once(settings["python"], PROGRAM, STATE)
+        made[PROGRAM] = templating.program(ROLE, "once.py")
         made |= {
             f"{FILES}/{path}": text
             for path, text in entries.files(site, settings["http_port"], system.linuxefi).items()
@@ -140,9 +158,9 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
 
 
 def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str]:
-    """The record of nodes by path, written together with the entries that depend on it. Empty if there is nothing to record."""
-    text = site.decision.memory.text
-    return {MEMORY: text} if settings["pxe"] and (text or MEMORY in observed.files) else {}
+    """Records by path, written together with the entries that depend on them. A record without contents is empty if it exists, and not written otherwise."""
+    texts = {MEMORY: site.decision.memory.text, WISHES: wishes.text(site.wishes)} if settings["pxe"] else {}
+    return {path: text for path, text in texts.items() if text or path in observed.files}
 
 
 def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
@@ -173,7 +191,7 @@ def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[s
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
     ours = [
         path
-        for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX))
+        for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX), units.path(units.ONCE), PROGRAM)
         if path in observed.files and path not in contents
     ]
     return sorted(
@@ -261,9 +279,17 @@ def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacki
         messages.append(
             f"{len(site.machines)} machines boot from here; installed at their next boot: {some(installed, 12) or 'none'}; all others boot their disks"
         )
-        messages += site.decision.messages
+        messages += _written(site) + list(site.decision.messages)
     messages += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
     return messages + [f"{one.unit} is {one.state}: {one.why}" for one in actions]
+
+
+def _written(site: Site) -> list[str]:
+    names = [one.name for one in site.machines if site.to_be_installed(one) and not site.installed_now(one)]
+    next_step = (
+        "Next: wait until they have joined; to write one again, boot it from the network by name with machine_boot"
+    )
+    return [f"written once, so they boot their disks: {some(names, 12)}. {next_step}"] if names else []
 
 
 def _lines(texts: c.Mapping[str, str]) -> str:
@@ -300,6 +326,7 @@ def _nothing() -> dict[str, t.Any]:
         "checks",
         "artifacts",
         "ignitions",
+        "stops",
     )
     lists: dict[str, t.Any] = {key: [] for key in (*names, "firewall")}
     return {**texts, **lists, "expected": {}, "staged": {}, "apt": False, "selinux": False}
@@ -307,4 +334,19 @@ def _nothing() -> dict[str, t.Any]:
 
 def restored(observed: Host) -> dict[str, t.Any]:
     """What teardown does, as restoring.restored documents it."""
-    return restoring.restored(observed, ROLE, _DROP_INS, configurations=_CONFIGURATIONS, removed=[CONFIG], stops=True)
+    own = _own(observed)
+    made = restoring.restored(
+        observed,
+        ROLE,
+        _DROP_INS,
+        configurations=_CONFIGURATIONS,
+        removed=[CONFIG, web.FETCHED],
+        absent=list(map(units.path, own)),
+        stops=True,
+    )
+    return {**made, "stops": [*made["stops"], *own]}
+
+
+def _own(observed: Host) -> list[str]:
+    """The role's own service, if it is there."""
+    return [units.ONCE] if units.path(units.ONCE) in observed.files else []

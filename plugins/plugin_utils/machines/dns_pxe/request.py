@@ -16,10 +16,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     IGNITION,
     MEMORY,
     ROLE,
+    WISHES,
+    WRITTEN,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Request
 
-_SERVICES = (units.DNSMASQ, units.NGINX)
+_SERVICES = (units.DNSMASQ, units.NGINX, units.ONCE)
 #: Files of package managers, which dnsmasq skips in its folder. nginx reads all files.
 _LEFT, _NONE = r"/README$|\.dpkg-|\.rpm", "(?!)"
 
@@ -28,8 +30,8 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     """settings: the role's variables by their names without dns_pxe_."""
     packages, programs = systems.candidates(settings)
     return Request(
-        files=(record.path(ROLE), MEMORY, *map(units.path, _SERVICES)),
-        patterns=(f"{CONFIG}/*", *restoring.beside(map(units.path, _SERVICES))),
+        files=(record.path(ROLE), MEMORY, WISHES, WRITTEN, *map(units.path, _SERVICES)),
+        patterns=(f"{CONFIG}/*", *restoring.beside(map(units.path, units.DROPPED_IN))),
         checksums=(FILES, IGNITION, *programs),
         excluded=(f"{FILES}/{entries.IMAGES}",),
         units=_SERVICES,
@@ -38,7 +40,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             "gpgv": ("program", "gpgv"),
             "foreign_dnsmasq": ("own", "dnsmasq", _LEFT, "/etc/dnsmasq.conf", "/etc/dnsmasq.d/*"),
             "foreign_nginx": ("own", "nginx-common", _NONE, "/etc/nginx/sites-enabled/*", "/etc/nginx/conf.d/*.conf"),
-            **{f"{unit}_loaded": ("changed_at", units.stamp(unit)) for unit in _SERVICES},
+            **{f"{unit}_loaded": ("changed_at", units.stamp(unit)) for unit in units.DROPPED_IN},
         },
         network=True,
     )

@@ -10,7 +10,7 @@ import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import dnsmasq, units
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import CONFIG, PROGRAM
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
@@ -37,6 +37,7 @@ def of(contents: c.Mapping[str, str]) -> list[Service]:
     ]
     if units.path(units.NGINX) in contents:
         found.append(Service(units.NGINX, (units.path(units.NGINX),), (f"{CONFIG}/nginx.conf",)))
+        found.append(Service(units.ONCE, (units.path(units.ONCE), PROGRAM), ()))
     return found
 
 

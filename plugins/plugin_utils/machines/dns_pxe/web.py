@@ -12,6 +12,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Network
 
 TABLE = "inet hwaccel_dns_pxe"
+#: A log of complete downloads of ignition files. logrotate takes only names that end with .log.
+FETCHED = "/var/log/nginx/hwaccel-gpu-fetched"
 #: Families of nftables by IP version.
 _FAMILIES = ((4, "ip"), (6, "ip6"))
 
@@ -27,6 +29,7 @@ def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
         state=state,
         clients=[*site.clients, *_own(site)],
         extra=settings["nginx_extra"],
+        fetched=FETCHED,
         ignitions=[(one.path, readers) for one in site.ignitions if (readers := site.readers(one))],
     )
 

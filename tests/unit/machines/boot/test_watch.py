@@ -34,7 +34,8 @@ ACK = "Nov 23 03:41:10 dnsmasq-dhcp[8]: 77 DHCPACK(eth0) 10.77.0.21 52:54:00:77:
 def due(
     how: Watch, plan: dict[str, t.Any], power: dict[str, t.Any] | None = None, verdict: dict[str, t.Any] | None = None
 ) -> set[str]:
-    return {part for part, is_due in watch.due(how, plan, power or {}, verdict or {}).items() if is_due}
+    found = watch.due(how, plan, power or {}, verdict or {})
+    return {part for part, is_due in found.items() if is_due is True}
 
 
 def following(

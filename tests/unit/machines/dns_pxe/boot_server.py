@@ -10,7 +10,13 @@ import hashlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import model, plan, systems
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import (
+    model,
+    plan,
+    systems,
+    units,
+    wishes,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Listener, Unit
 
@@ -88,6 +94,7 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
         "loaders": {},
         "dnsmasq_extra": [],
         "nginx_extra": [],
+        "python": "/usr/bin/python3",
         "skipped_checks": [],
         "firewall": True,
         "collections": ["ansible.posix", "community.general"],
@@ -139,6 +146,7 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     assert family
     contents = plan.rendered(site, given, family)
     files = {path: text for path, text in contents.items() if not path.startswith(plan.FILES)}
+    files[plan.WISHES] = wishes.text(wishes.following((), (), site.machines, site.wanted(), "0.000"))
     files[record.path(plan.ROLE)] = '{"services": {}, "packages": []}'
     sums = {path: digest(text) for path, text in contents.items() if path.startswith(plan.FILES)}
     sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
@@ -149,6 +157,6 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
         base_host,
         files={path: File(path, text, changed_at=at) for path, text in files.items()},
         checksums=base_host.checksums | sums,
-        units={name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx")},
+        units={name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx", units.ONCE)},
     )
     return base, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})

@@ -53,7 +53,7 @@ class Server:
         self.recorded, self.messages = texts.get(plan.MEMORY, self.recorded), result["messages"]
         entries = {path.rpartition("/")[2]: text for path, text in texts.items() if "/pxelinux.cfg/" in path}
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}
-        return sorted(names[path] for path, text in entries.items() if "LOCALBOOT" not in text)
+        return sorted(names[path] for path, text in entries.items() if "DEFAULT install" in text)
 
     def reports(self, text: str) -> bool:
         return any(text in line for line in self.messages)
