@@ -31,7 +31,7 @@ _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 _KERNEL = re.compile(r"(^|[/._-])(kernel|vmlinuz|linux|bzImage)([._-][^/]*)?$")
 #: Files that are fetched after the kernel and before ignition.
 _OF_KERNEL = re.compile(r"(^|/)images/|initrd|initramfs|rootfs")
-_IGNITION = re.compile(r"^/ignition/|\.ign$")
+_IGNITION = re.compile(r"^/ignition/|\.ign$|^/answers/")
 _REPORT = re.compile(r"^/report(/|$|\?)")
 
 
@@ -153,11 +153,16 @@ def _refused(stage: str, event: Event) -> Verdict:
     if event.stage == REQUESTED:
         next_step = "set hwaccel_mac to the machine's MAC address, and run hwaccel.gpu.dns_pxe"
         return Verdict(stage, f"its DHCP request was not answered: {event.refused}", next_step, event.refused)
-    what = {IGNITION: "ignition file", KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(
+    what = {IGNITION: _answers(event.what), KERNEL: "kernel", LOADER: "file" if stage == KERNEL else "boot file"}.get(
         event.stage, "file"
     )
     next_step = "set hwaccel_install of this machine to true if it has to be installed, and run hwaccel.gpu.dns_pxe"
     return Verdict(stage, f"the {what} {event.what} {event.refused}", next_step, f"{event.what} {event.refused}")
+
+
+def _answers(path: str) -> str:
+    """What an installer has downloaded."""
+    return "answer file" if path.startswith("/answers/") else "ignition file"
 
 
 _FROM_MEDIA = {
@@ -194,7 +199,7 @@ _MESSAGES: dict[str, c.Callable[[Machine, str], tuple[str, str]]] = {
         "inspect its console: common causes are too little memory, wrong kernel arguments, or addresses of rootfs and ignition that it cannot reach",
     ),
     IGNITION: lambda _machine, last: (
-        f"it has downloaded its ignition file ({last}), but has not reported yet",
+        f"it has downloaded its {_answers(last)} ({last}), but has not reported yet",
         "wait for its installation; inspect its console if this takes more than half an hour",
     ),
     REPORTED: lambda _machine, _last: ("reported in", ""),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Profile, Site, listed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import AARCH64, X86_64, Machine
 
@@ -15,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
 #: Placeholders that kernel arguments may contain in braces.
 PLACEHOLDERS = frozenset(
-    {"http", "rootfs_url", "ignition_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
+    {"http", "rootfs_url", "ignition_url", "answer_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
 )
 # The signed GRUB of Debian reads the first path, that of the RedHat family the second.
 _DISPATCH = ("grub/grub.cfg", "grub.cfg")
@@ -63,11 +64,13 @@ def files(site: Site, port: int, linuxefi: bool) -> dict[str, str]:
 
 def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
     """Kernel arguments. Raises KeyError and ValueError for unknown placeholders."""
-    device = str(machine.more.get("install_device") or profile.install_device)
+    device, answer = profile.device(machine), profile.answer
+    kind = answers.KINDS[answer.kind] if answer else None
     values = {
         "http": base,
         "rootfs_url": f"{base}/{IMAGES}/{profile.rootfs}",
         "ignition_url": f"{base}/ignition/{profile.ignition}",
+        "answer_url": f"{base}{answer.path(machine, kind.url)}" if answer and kind else "",
         "install_device": device,
         "name": machine.name,
         "fqdn": site.fqdn(machine),
@@ -77,15 +80,27 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
     }
     given = (
         ("coreos.live.rootfs_url={rootfs_url}", profile.rootfs),
-        ("coreos.inst.install_dev={install_device}", device),
+        # Answer files have the disk themselves.
+        ("coreos.inst.install_dev={install_device}", device and not answer),
         ("coreos.inst.ignition_url={ignition_url}", profile.ignition),
     )
     texts = (
         [text for text, there in given if there]
+        + list(kind.arguments if kind else ())
         + list(profile.arguments)
         + [str(one) for one in listed(machine.more.get("arguments"))]
     )
     return " ".join(one.format(**values) for one in texts)
+
+
+def answer_files(site: Site, port: int) -> dict[str, str]:
+    """Texts of the answer files of machines that need them now, by path."""
+    base = http(site, port)
+    return {
+        answer.path(machine, name): text
+        for machine, profile, answer in site.answered()
+        for name, text in answers.files(answer, machine, profile.device(machine), base, site.domain(machine)).items()
+    }
 
 
 def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str, str]:

@@ -38,7 +38,8 @@ def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping
             f"{base}/ignition/{one.path}"
             for one in site.ignitions
             if site.address not in [reader.address for reader in site.readers(one)]
-        ],
+        ]
+        + [f"{base}{answer.fetched(machine)}" for machine, _profile, answer in site.answered()],
     }
 
 

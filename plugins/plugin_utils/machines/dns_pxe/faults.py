@@ -210,6 +210,10 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         )
         yield Fault(what, where, why, "add one to dns_pxe_profiles")
         return
+    if profile.answer and not profile.device(machine).startswith("/dev/"):
+        what = f"machine {machine.name} has to be installed by an answer file, but has no disk for this"
+        next_step = "set install_device of its profile, or hwaccel_install_device, to the path of a disk in /dev"
+        yield Fault(what, where, f"it is {profile.device(machine) or 'not set'}", next_step)
     try:
         if "'" in entries.arguments(site, machine, profile, ""):
             what, why = (

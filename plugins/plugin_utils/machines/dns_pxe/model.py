@@ -13,7 +13,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import latch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, latch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.wishes import Wanted, Wish
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine, Network
 
@@ -79,7 +79,7 @@ class Ignition:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What machines of a role boot for their installation. cluster, architecture: empty for all."""
+    """What machines of a role boot for their installation. cluster, architecture: empty for all. answer: for installers without ignition."""
 
     role: str
     kernel: str
@@ -90,11 +90,17 @@ class Profile:
     ignition: str = ""
     install_device: str = ""
     arguments: tuple[str, ...] = ()
+    answer: answers.Answer | None = None
 
-    @property
-    def fetched(self) -> tuple[str, ...]:
-        """Paths of URLs that a machine fetches for its installation only."""
+    def fetched(self, machine: Machine) -> tuple[str, ...]:
+        """Paths of URLs that the machine fetches for its installation only."""
+        if self.answer:
+            return (self.answer.fetched(machine),)
         return (f"/ignition/{self.ignition}",) if self.ignition else ()
+
+    def device(self, machine: Machine) -> str:
+        """The disk that is overwritten, empty if neither of them has it."""
+        return str(machine.more.get("install_device") or self.install_device)
 
     def fits(self, machine: Machine) -> bool:
         return (
@@ -146,9 +152,9 @@ class Site:
     def wanted(self) -> Wanted:
         """Machines whose installation can be observed: they fetch a file for it that nothing else fetches."""
         paths = {
-            one.mac: found.fetched
+            one.mac: fetched
             for one in self.machines
-            if self.to_be_installed(one) and (found := self.profile(one)) and found.fetched
+            if self.to_be_installed(one) and (found := self.profile(one)) and (fetched := found.fetched(one))
         }
         macs = {(one.cluster, one.name): one.mac for one in self.machines}
         return Wanted(
@@ -161,6 +167,11 @@ class Site:
         """The most specific profile for the machine."""
         fitting = [one for one in self.profiles if one.fits(machine)]
         return max(fitting, key=lambda one: bool(one.cluster) + bool(one.architecture), default=None)
+
+    def answered(self) -> list[tuple[Machine, Profile, answers.Answer]]:
+        """Machines that need an answer file now, with their profiles."""
+        profiles = [(one, found) for one in self.machines if self.to_be_installed(one) and (found := self.profile(one))]
+        return [(one, found, found.answer) for one, found in profiles if found.answer]
 
     def readers(self, ignition: Ignition) -> list[Machine]:
         """Machines that need this ignition file now. An installer may fetch it more than once."""
@@ -362,7 +373,17 @@ def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
         for key in ("kernel", "initramfs", "rootfs", "ignition")
     }
     texts = {key: str(entry.get(key) or "") for key in ("role", "cluster", "architecture", "install_device")}
-    return Profile(**paths, **texts, arguments=tuple(str(one) for one in listed(entry.get("arguments"))))
+    answer = None
+    if given := entry.get("answer"):
+        answer, wrong = answers.read(given)
+        if paths["ignition"]:
+            wrong.append(
+                ("the profile has ignition and an answer", "an installer reads one of them", "remove the other")
+            )
+        for what, why, next_step in wrong:
+            reader.fault(what, where, why, next_step)
+    arguments = tuple(str(one) for one in listed(entry.get("arguments")))
+    return Profile(**paths, **texts, arguments=arguments, answer=answer)
 
 
 def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:

@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import (
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import (
     access,
+    answers,
     dnsmasq,
     entries,
     expected,
@@ -38,6 +39,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
+    ANSWERS,
     CONFIG,
     FILES,
     IGNITION,
@@ -61,7 +63,7 @@ _CONFIGURATIONS = {unit: f"{CONFIG}/{unit}.conf" for unit in _DROP_INS}
 def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any]:
     """The plan, in plain data. found: sources of files, and other DHCP servers.
 
-    changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh;
+    changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh; sealed: those that only the web server may read;
     early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for
     the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
     installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
@@ -89,11 +91,13 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     openings = access.openings(site, settings)
     before = record.read(observed, ROLE) or _before(observed, lacking)
     made = {
-        "messages": _messages(site, settings, actions, lacking) + firewall.messages(observed.firewalls, openings),
+        "messages": _messages(observed, site, settings, actions, lacking)
+        + firewall.messages(observed.firewalls, openings),
         "changes": changes,
         "absent": absent,
-        "lines": _lines({path: contents[path] for path in changes}),
-        "diff": _diff(observed, contents, changes),
+        "lines": _lines({path: contents[path] for path in changes if not _sealed(path)}),
+        "sealed": _lines({path: contents[path] for path in changes if _sealed(path)}),
+        "diff": _diff(observed, contents, [path for path in changes if not _sealed(path)]),
         "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
         "packages": lacking,
         "apt": system.apt,
@@ -109,7 +113,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
     }
-    return {**_nothing(), **made, **_staged(site, settings, system)}
+    return {**_nothing(), **made, **_staged(observed, site, settings, system)}
 
 
 def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
@@ -150,6 +154,7 @@ def rendered(site: Site, settings: Settings, system: systems.Family) -> dict[str
         made[units.path(units.NGINX)] = units.nginx(CONFIG)
         made[units.path(units.ONCE)] = units.once(settings["python"], PROGRAM, STATE)
         made[PROGRAM] = templating.program(ROLE, "once.py")
+        made |= {f"{STATE}{path}": text for path, text in entries.answer_files(site, settings["http_port"]).items()}
         made |= {
             f"{FILES}/{path}": text
             for path, text in entries.files(site, settings["http_port"], system.linuxefi).items()
@@ -163,7 +168,12 @@ def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str
     return {path: text for path, text in texts.items() if text or path in observed.files}
 
 
-def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
+def _sealed(path: str) -> bool:
+    """Whether the file may contain the hash of a password."""
+    return path.startswith(f"{ANSWERS}/")
+
+
+def _staged(observed: Host, site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
     """Texts for the services' own checkers, and their commands."""
     texts = {f"{STAGING}/dnsmasq.conf": dnsmasq.config(site, settings, STAGING, FILES)}
     checks = {"dnsmasq": ["dnsmasq", "--test", f"--conf-file={STAGING}/dnsmasq.conf"]}
@@ -172,10 +182,26 @@ def _staged(site: Site, settings: Settings, system: systems.Family) -> dict[str,
         checks["nginx"] = ["nginx", "-t", "-q", "-c", f"{STAGING}/nginx.conf"]
     texts[f"{STAGING}/clients.nft"] = web.clients(site, settings)
     checks["nft"] = ["nft", "--check", "--file", f"{STAGING}/clients.nft"]
+    if settings["pxe"]:
+        for path, name, argv, text in _answers(observed, site, settings):
+            texts[path], checks[name] = text, argv
     return {
         "staged": texts,
         "checks": [{"name": name, "argv": argv, "stdin": "", "environment": {}} for name, argv in checks.items()],
     }
+
+
+def _answers(observed: Host, site: Site, settings: Settings) -> c.Iterator[tuple[str, str, list[str], str]]:
+    """Copies of answer files for their validators, if the boot server has these: path, name of the check, its command, and text.
+
+    One for each answer of a profile: those of other machines differ in names and addresses only.
+    """
+    made = entries.answer_files(site, settings["http_port"])
+    for machine, _profile, answer in {answer: one for one in site.answered() for answer in one[2:]}.values():
+        kind = answers.KINDS[answer.kind]
+        if observed.fact(kind.checker[0]):
+            path = f"{STAGING}/{answer.kind}-{machine.name}"
+            yield path, f"{kind.checker[0]} ({machine.name})", [*kind.checker, path], made[answer.fetched(machine)]
 
 
 def _same(observed: Host, path: str, text: str) -> bool:
@@ -186,7 +212,7 @@ def _same(observed: Host, path: str, text: str) -> bool:
 
 def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
     """Files of earlier inventories: entries of removed machines, and ignition files that no machine needs any more."""
-    folders = tuple(f"{FILES}/{name}/" for name in _ENTRIES)
+    folders = (*(f"{FILES}/{name}/" for name in _ENTRIES), f"{ANSWERS}/")
     old = [path for path in observed.checksums if path.startswith(folders) and path not in contents]
     needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
     ours = [
@@ -272,7 +298,9 @@ def _released(observed: Host, contents: c.Mapping[str, str], before: record.Reco
     ]
 
 
-def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacking: list[str]) -> list[str]:
+def _messages(
+    observed: Host, site: Site, settings: Settings, actions: c.Iterable[Action], lacking: list[str]
+) -> list[str]:
     messages = []
     if settings["pxe"]:
         installed = [machine.name for machine in site.machines if site.installed_now(machine)]
@@ -280,6 +308,12 @@ def _messages(site: Site, settings: Settings, actions: c.Iterable[Action], lacki
             f"{len(site.machines)} machines boot from here; installed at their next boot: {some(installed, 12) or 'none'}; all others boot their disks"
         )
         messages += _written(site) + list(site.decision.messages)
+        needed = {answers.KINDS[answer.kind].checker[0] for _machine, _profile, answer in site.answered()}
+        messages += [
+            f"answer files are not validated by {name}, which is not installed on this server"
+            for name in sorted(needed)
+            if not observed.fact(name)
+        ]
     messages += [f"packages are installed: {', '.join(lacking)}"] if lacking else []
     return messages + [f"{one.unit} is {one.state}: {one.why}" for one in actions]
 
@@ -312,7 +346,7 @@ def _diff(observed: Host, contents: c.Mapping[str, str], changes: list[str]) -> 
 
 
 def _nothing() -> dict[str, t.Any]:
-    texts = dict.fromkeys(("lines", "early", "record", "web_user"), "")
+    texts = dict.fromkeys(("lines", "sealed", "early", "record", "web_user"), "")
     names = (
         "faults",
         "messages",

@@ -9,8 +9,9 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record, restoring
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, systems, units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, entries, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
+    ANSWERS,
     CONFIG,
     FILES,
     IGNITION,
@@ -32,12 +33,13 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     return Request(
         files=(record.path(ROLE), MEMORY, WISHES, WRITTEN, *map(units.path, _SERVICES)),
         patterns=(f"{CONFIG}/*", *restoring.beside(map(units.path, units.DROPPED_IN))),
-        checksums=(FILES, IGNITION, *programs),
+        checksums=(FILES, IGNITION, ANSWERS, *programs),
         excluded=(f"{FILES}/{entries.IMAGES}",),
         units=_SERVICES,
         facts={
             "packages": ("installed", *packages),
             "gpgv": ("program", "gpgv"),
+            **{name: ("program", name) for name in answers.CHECKERS},
             "foreign_dnsmasq": ("own", "dnsmasq", _LEFT, "/etc/dnsmasq.conf", "/etc/dnsmasq.d/*"),
             "foreign_nginx": ("own", "nginx-common", _NONE, "/etc/nginx/sites-enabled/*", "/etc/nginx/conf.d/*.conf"),
             **{f"{unit}_loaded": ("changed_at", units.stamp(unit)) for unit in units.DROPPED_IN},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Network
 
@@ -30,6 +31,11 @@ def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
         clients=[*site.clients, *_own(site)],
         extra=settings["nginx_extra"],
         fetched=FETCHED,
+        answers=[
+            (answer.path(machine, name), machine.address)
+            for machine, _profile, answer in site.answered()
+            for name in answers.KINDS[answer.kind].templates
+        ],
         ignitions=[(one.path, readers) for one in site.ignitions if (readers := site.readers(one))],
     )
 
