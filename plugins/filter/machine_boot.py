@@ -37,16 +37,17 @@ options:
       - For V(verdict) and V(unreachable), results of reads, each with C(item), the boot server. V(verdict) uses C(stdout_lines), log lines of dnsmasq (DHCP
         and TFTP) and nginx since the machine was powered on. The last result of each boot server counts. Lines of other machines may be included.
         Lines after a first line V(earlier) may be from an earlier boot. They are reported, and do not count otherwise.
-      - For V(outcome), C(plan), C(power) and C(verdict) of the machine, and C(error), the message of the failed task if one has failed.
+      - For V(expected), results of reads as for V(verdict). For V(reached), the result of an attempt to connect to the machine by SSH.
+      - For V(outcome), C(plan), C(power), C(verdict) and C(reached) of the machine, and C(error), the message of the failed task if one has failed.
     type: raw
     required: true
   question:
     description: What is decided.
     type: str
     required: true
-    choices: [faults, nodes, lines, due, round, enough, verdict, unreachable, outcome]
+    choices: [faults, nodes, lines, due, round, enough, verdict, expected, reached, unreachable, outcome]
   request:
-    description: The request for the machine. V(faults), V(nodes), V(lines) and V(due) need none.
+    description: The request for the machine. V(faults), V(nodes) and V(lines) need none.
     type: dict
   given:
     description: Other variables of the question, by their names (see C(role.py) of the role's package in C(plugin_utils/machines)).
@@ -63,8 +64,8 @@ RETURN = r"""
 _value:
   description: >-
     The answer. For V(faults), the problems, each with C(text). For V(lines), lines to show. For V(unreachable), a message, empty if all boot servers were
-    reached. For V(nodes), C(known), C(names) and C(why). For V(outcome), C(failed) and C(text). For V(due), V(round), V(enough) and V(verdict), what C(Due),
-    C(Round), C(Enough) and C(Verdict) of the role's package document.
+    reached. For V(expected), C(host_key), C(system), C(device) and C(user). For V(nodes), C(known), C(names) and C(why). For V(outcome), C(failed) and C(text).
+    For V(due), V(round), V(enough), V(verdict) and V(reached), what C(Due), C(Round), C(Enough), C(Verdict) and C(Reached) of the role's package document.
   type: raw
 """
 

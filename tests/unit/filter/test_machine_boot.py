@@ -32,6 +32,7 @@ WATCH = {
     "connected": True,
     "deadline": str(time.time() + 3600),
     "check": False,
+    "reach": False,
 }
 
 
@@ -112,6 +113,21 @@ def test_only_a_start_from_the_network_by_name_writes_a_machine_once_more(
     assert machine_boot(PLAN, "due", request={**GOOD, **changed}, given=given)["mark_as"] == expected
     stays = {**PLAN, "started": False}
     assert machine_boot(stays, "due", request={**GOOD, **changed}, given=given)["mark_as"] == "mark"
+
+
+def test_what_a_machine_must_answer_by_ssh_is_of_this_boot_or_of_the_inventory() -> None:
+    key, own = f"SHA256:{'a' * 43}", {"host_key": "", "system": "", "device": "", "user": "operator"}
+    line = (
+        f'10.77.0.21 - - [23/Nov/2026:03:51:13 +0000] "GET /report/worker-1?host_key={key} HTTP/1.1" 204 0 "-" "Wget"'
+    )
+    for lines, expected in (([line], key), (["earlier", line], "")):
+        found = machine_boot([{"stdout_lines": lines}], "expected", request=GOOD, given={"expected": own})
+        assert found == {**own, "host_key": expected}
+    known = {**own, "host_key": f"SHA256:{'b' * 43}"}
+    assert machine_boot([{"stdout_lines": [line]}], "expected", request=GOOD, given={"expected": known}) == known
+    given = {"expected": {**own, "host_key": key}, "verdict": {}, "before": {}, "deadline": str(time.time() + 60)}
+    answered = {"stdout_lines": [f"key {key}", "os rocky 9.4"]}
+    assert machine_boot(answered, "reached", request=GOOD, given=given)["done"] is True
 
 
 def test_without_a_stage_to_wait_for_the_whole_boot_is_judged() -> None:

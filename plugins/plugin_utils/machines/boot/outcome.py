@@ -46,18 +46,23 @@ def lines(power: _Data, planned: bool, check: bool) -> list[str]:
     return [*power["messages"], *(f"{'would ' if check else ''}{step['text']}" for step in power["steps"])]
 
 
-def outcome(name: str, plan: _Data, power: _Data, verdict: _Data, error: object = None) -> Outcome:
+def outcome(
+    name: str, plan: _Data, power: _Data, verdict: _Data, error: object = None, reached: _Data | None = None
+) -> Outcome:
     """name: of the machine. plan: whose steps were taken; that of a teardown may have no started. power: the last result of machine_power.
 
-    verdict: empty if its boot was not observed. error: message of the failed task, None if no task has failed.
+    verdict: empty if its boot was not observed. error: message of the failed task, None if no task has failed. reached: what it answers by SSH, None or empty
+    if nobody has waited for this.
     """
     if error is not None:
         return {"failed": True, "text": _failure(name, str(error or "a task failed").strip())}
     if plan.get("started") and verdict and not verdict["done"]:
         return {"failed": True, "text": f"machine {name}: {verdict['text']}. Next: {verdict['next_step']}"}
+    if reached and not reached["done"]:
+        return {"failed": True, "text": f"machine {name}: {reached['text']}. Next: {reached['next_step']}"}
     reset = power["steps"] if power.get("state") == SETTLED else []
     steps = [step["text"] for step in (*plan["steps"], *reset)]
-    progress = [verdict["text"]] if verdict else []
+    progress = [one["text"] for one in (verdict, reached) if one]
     return {"failed": False, "text": f"machine {name}: {'; '.join([*plan['messages'], *steps, *progress])}"}
 
 

@@ -9,7 +9,13 @@ import collections.abc as c
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import boot_state, outcome, request, watch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import (
+    boot_state,
+    outcome,
+    reach,
+    request,
+    watch,
+)
 
 _Data = c.Mapping[str, t.Any]
 
@@ -34,6 +40,7 @@ class Given:
             more["connected"],
             float(more["deadline"]),
             more["check"],
+            more["reach"],
         )
 
 
@@ -72,13 +79,29 @@ def _verdict(results: c.Sequence[_Data], given: Given) -> watch.Verdict:
     return watch.judged(results, request.read(given.request), awaited, given.more["nodes"], given.more["before"])
 
 
+def _expected(logs: c.Sequence[_Data], given: Given) -> dict[str, str]:
+    """What the machine must answer by SSH. The host key of the inventory, otherwise the one that the machine has reported in this boot."""
+    own = given.more["expected"]
+    lines = [line for one in logs for line in one.get("stdout_lines", ()) if one["stdout_lines"][:1] != [watch.EARLIER]]
+    key = reach.fingerprint(own["host_key"]) or reach.reported(request.read(given.request).machine, lines)
+    return {**own, "host_key": key}
+
+
+def _reached(result: _Data, given: Given) -> reach.Reached:
+    """result: of reach.sh, empty before it has run."""
+    expected, over = reach.Expected(**given.more["expected"]), given.now >= float(given.more["deadline"])
+    return reach.judged(
+        result.get("stdout_lines", ()), expected, given.more["verdict"], given.more["before"].get("text", ""), over
+    )
+
+
 def _unreachable(results: c.Sequence[_Data], given: Given) -> str:
     return outcome.unreachable(given.request["name"], results)
 
 
 def _outcome(found: _Data, given: Given) -> outcome.Outcome:
-    plan, power, verdict = (found.get(key) or {} for key in ("plan", "power", "verdict"))
-    return outcome.outcome(given.request["name"], plan, power, verdict, found.get("error"))
+    plan, power, verdict, reached = (found.get(key) or {} for key in ("plan", "power", "verdict", "reached"))
+    return outcome.outcome(given.request["name"], plan, power, verdict, found.get("error"), reached)
 
 
 QUESTIONS: dict[str, c.Callable[[t.Any, Given], t.Any]] = {
@@ -89,6 +112,8 @@ QUESTIONS: dict[str, c.Callable[[t.Any, Given], t.Any]] = {
     "round": _round,
     "enough": _enough,
     "verdict": _verdict,
+    "expected": _expected,
+    "reached": _reached,
     "unreachable": _unreachable,
     "outcome": _outcome,
 }

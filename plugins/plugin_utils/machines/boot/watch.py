@@ -21,7 +21,7 @@ SLICE = 4
 #: How often each of several boot servers has its turn. What another one logs meanwhile stays in its log.
 TURNS = 4
 #: First line of logs whose other lines may belong to an earlier boot.
-_EARLIER = "earlier"
+EARLIER = "earlier"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Watch:
     """How a boot is watched. wait_for: the stage to reach, empty if boots are not watched. interval: for how many seconds a read waits for a line.
 
     connected: whether its cluster can be queried. deadline: in seconds since the epoch. check: whether the run only predicts.
+
+    reach: whether the machine is waited for until it answers by SSH.
     """
 
     servers: tuple[str, ...] = ()
@@ -37,6 +39,7 @@ class Watch:
     connected: bool = False
     deadline: float = 0
     check: bool = False
+    reach: bool = False
 
 
 class Verdict(t.TypedDict):
@@ -58,7 +61,7 @@ class Verdict(t.TypedDict):
 
 class Due(t.TypedDict):
     """Parts of the role that a machine needs. look: one read of its logs. mark: a record of where they end. mark_as: again if the machine has to be installed
-    once more although the boot server has written it, otherwise mark. act: steps. watch. reset: of what was set for one boot.
+    once more although the boot server has written it, otherwise mark. act: steps. watch. reset: of what was set for one boot. reach: a wait until it answers.
     """
 
     look: bool
@@ -67,6 +70,7 @@ class Due(t.TypedDict):
     act: bool
     watch: bool
     reset: bool
+    reach: bool
 
 
 class Reads(t.TypedDict):
@@ -106,6 +110,8 @@ def due(watch: Watch, plan: _Data, power: _Data, verdict: _Data, anew: bool = Fa
         "mark_as": "again" if anew and plan["started"] else "mark",
         "act": acts and bool(plan["steps"]),
         "watch": logged and acts and plan["started"] and watch.wait_for != "",
+        # A machine that was started by an earlier run may still be installed. One that has not come as far as it should has its verdict already.
+        "reach": acts and watch.reach and not joined and (verdict.get("done", True) if plan["started"] else is_on),
         "reset": bool(verdict.get("loaded") or power.get("back")),
     }
 
@@ -163,7 +169,7 @@ def judged(read: c.Sequence[_Data], request: BootRequest, awaited: str, nodes: _
     found = boot_log.verdict(request.machine, [line for lines in logs.values() for line in lines], joined, media)
     # Only lines of the present boot lead to actions: an old report would end an installation in progress.
     present = boot_log.verdict(
-        request.machine, [line for lines in logs.values() if lines[:1] != [_EARLIER] for line in lines], joined, media
+        request.machine, [line for lines in logs.values() if lines[:1] != [EARLIER] for line in lines], joined, media
     )
     text = found.text + ("" if found.stage == present.stage else ", in this boot or an earlier one")
     is_new = found.at_least(boot_log.ADDRESS) and text != before.get("text")

@@ -62,7 +62,7 @@ _PACKAGE = re.compile(r"[@A-Za-z0-9][A-Za-z0-9^._+-]*")
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What an installer is told. user: the account that may log in by SSH and use sudo. password: its hash, empty if it has none.
+    """The answers for an installer. user: the account that may log in by SSH and use sudo. password: its hash, empty if it has none.
 
     source: URL of the system's packages.
     """
@@ -114,7 +114,8 @@ def read(given: t.Any) -> tuple[Answer | None, list[Wrong]]:
     for name in lists["packages"]:
         if not _PACKAGE.fullmatch(name):
             wrong.append((f"{name} is not the name of a package", "", "correct it"))
-    return (None if wrong else Answer(**texts, **lists)), wrong
+    values: dict[str, t.Any] = {**texts, **lists}
+    return (None if wrong else Answer(**values)), wrong
 
 
 def _account(texts: c.Mapping[str, str], keys: c.Sequence[str]) -> c.Iterator[Wrong]:

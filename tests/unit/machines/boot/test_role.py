@@ -12,8 +12,9 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import reach
 from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
-from ansible_collections.hwaccel.gpu.tests.unit.machines.boot.role import LOCAL, Boot, Machine, boots
+from ansible_collections.hwaccel.gpu.tests.unit.machines.boot.role import HOST_KEY, LOCAL, Boot, Machine, boots
 
 NOT_THERE: dict[str, t.Any] = {"known": True, "names": []}
 
@@ -142,11 +143,28 @@ def before_boot_servers(earlier: pathlib.Path, first: pathlib.Path, second: path
     }
 
 
+def before_installations(servers: pathlib.Path) -> dict[str, Machine]:
+    """Machines that are waited for until they answer by SSH. Each is started, and met by a later run."""
+    started = {"machine_boot_servers": [servers.name], "machine_boot_wait_for": ""}
+    waits = {**started, "machine_boot_ssh_user": "operator", "machine_boot_ssh_timeout": 1}
+    report = fetched(servers, f"/report/one?host_key={reach.fingerprint(HOST_KEY)}")
+    expected = {"machine_boot_system": "rocky 9", "machine_boot_device": "/dev/disk/by-id/one"}
+    silent = {"hwaccel_address": "10.77.0.62", "hwaccel_mac": "52:54:00:77:00:62"}
+    return {
+        "installed-1": Machine(started),
+        "installed-2": Machine({**waits, **expected}, power="on", turn=1, written=(report,)),
+        "other-key": Machine({**waits, "hwaccel_host_key": f"SHA256:{'b' * 43}"}, power="on", turn=1),
+        "other-system": Machine({**waits, "machine_boot_system": "debian"}, power="on", turn=2),
+        "silent": Machine({**waits, **silent}),
+        "goes-off": Machine({**waits, "machine_boot_power": "off", "machine_boot_nodes": NOT_THERE}, power="on"),
+    }
+
+
 @pytest.fixture(scope="module", name="found")
 def _found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boot]:
     """Of one run with all of them."""
     folder = tmp_path_factory.mktemp("machine_boot")
-    names = ("earlier", "first", "second", "unanswered")
+    names = ("earlier", "first", "second", "installing", "unanswered")
     servers = {name: logs(folder / name) for name in names}
     path, line = said(folder / "unanswered", "DHCPDISCOVER(eth0) 52:54:00:77:00:ab no address available")
     path.write_text(f"{line}\n", encoding="ascii")
@@ -157,6 +175,7 @@ def _found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Boot]:
         with Cluster() as gone:
             clusters["of-no-answer"] = gone
         machines = before_clusters(clusters) | before_boot_servers(*(folder / name for name in names[:3]))
+        machines |= before_installations(folder / "installing")
         return boots(folder, machines, {**servers, "gone": GONE, "lost": GONE})
 
 
@@ -252,3 +271,30 @@ def test_a_machine_whose_time_is_over_when_it_is_first_looked_at_has_a_verdict(f
 def test_a_run_that_only_looks_reads_the_logs_of_all_boot_servers(found: dict[str, Boot]) -> None:
     """Both offer an address, and the second one sends the kernel."""
     assert found["of-two-2"].told == ["bootdev disk options=efiboot"]
+
+
+def test_an_installed_machine_is_waited_for_until_it_answers_with_the_host_key_that_it_has_reported(
+    found: dict[str, Boot],
+) -> None:
+    one = found["installed-2"]
+    text = "it answers by SSH, with the expected host key: rocky 9.4 on sda"
+    assert (one.outcome["failed"], one.outcome["text"].rpartition("; ")[2]) == (False, text), one.output
+    assert found["installed-1"].outcome["failed"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("other-key", "it answers by SSH with another host key than SHA256:bbb"),
+        ("other-system", "it runs rocky 9.4 instead of debian. Next: correct the order of disks"),
+        ("silent", "it does not answer by SSH; no DHCP request of 52:54:00:77:00:62 was logged. Next: wait for"),
+    ],
+)
+def test_a_machine_that_is_not_as_expected_has_a_verdict(found: dict[str, Boot], name: str, text: str) -> None:
+    one = found[name]
+    assert one.outcome["failed"] is True, one.output
+    assert f"machine {name}: {text}" in one.outcome["text"], one.outcome["text"]
+
+
+def test_a_machine_that_is_switched_off_is_not_waited_for(found: dict[str, Boot]) -> None:
+    assert found["goes-off"].outcome["failed"] is False, found["goes-off"].outcome
