@@ -29,7 +29,7 @@ login() {
     set -- "$@" -o UserKnownHostsFile="$folder/known" -l "$user"
     [ -z "$identity" ] || set -- "$@" -o IdentitiesOnly=yes -i "$identity"
     # A system of rpm-ostree has its disk at /sysroot.
-    ssh "$@" "$address" DEVICE="'$device'" sh 2>"$folder/error" <<'REMOTE'
+    ssh "$@" "$address" DEVICE="'$(printf %s "$device" | sed "s/'/'\\\\''/g")'" sh 2>"$folder/error" <<'REMOTE'
 . /etc/os-release
 echo "os $ID ${VERSION_ID:-}"
 root=$(findmnt -nvo SOURCE /sysroot || findmnt -nvo SOURCE /) || :

@@ -72,7 +72,24 @@ GIVEN: dict[str, dict[str, t.Any]] = {
                 "initramfs": "os/initramfs",
                 "install_device": "/dev/sda",
                 "arguments": ["console=ttyS0"],
-            }
+            },
+            {
+                "role": "worker",
+                "kernel": "os/kernel",
+                "initramfs": "os/initramfs",
+                "install_device": "/dev/sda",
+                "answer": {
+                    "kind": "kickstart",
+                    "user": "operator",
+                    "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3x operator"],
+                    "source": "https://mirror.example.com/os",
+                    "password": f"$6$salt${'a' * 86}",
+                    "locale": "en_US.UTF-8",
+                    "keyboard": "us",
+                    "timezone": "Etc/UTC",
+                    "packages": ["chrony"],
+                },
+            },
         ],
     ),
     "machine_boot": {
@@ -133,6 +150,8 @@ ELSEWHERE = {
         ),
         **dict.fromkeys(("dhcp_log", "web_log", "marks"), "a file that is read"),
         **dict.fromkeys(("vm_small",), "names of hosts that are compared"),
+        **dict.fromkeys(("ssh_user", "ssh_key", "device"), "an argument of a script, in quotes"),
+        **dict.fromkeys(("host_key", "system"), "an expected value that is compared"),
     },
     "node_runtime": {
         "archive_checksum": "an option of a module that downloads",
@@ -281,6 +300,8 @@ SHOWN = {
         for role in ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
     },
     "node_runtime_repository_key": "a public key",
+    "machine_boot_host_key": "a public key",
+    "machine_boot_ssh_key": "the path of a file",
 }
 
 

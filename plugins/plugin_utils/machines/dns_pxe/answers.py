@@ -56,6 +56,8 @@ _USER = re.compile(r"(?!root$)[a-z_][a-z0-9_-]{0,31}")
 _PUBLIC_KEY = re.compile(r"(ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+ -]*)?")
 #: Hashes of crypt(5) that installers accept.
 _HASH = re.compile(r"\$(6|5|y|2[aby])\$[./A-Za-z0-9$=,]{20,}")
+#: Path of a disk.
+DEVICE = re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9/._:@+-]*")
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9@._/+-]*")
 _PACKAGE = re.compile(r"[@A-Za-z0-9][A-Za-z0-9^._+-]*")
 

@@ -11,7 +11,7 @@ import itertools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, latch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, entries, latch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import (
     Cluster,
     Settings,
@@ -210,7 +210,7 @@ def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:
         )
         yield Fault(what, where, why, "add one to dns_pxe_profiles")
         return
-    if profile.answer and not profile.device(machine).startswith("/dev/"):
+    if profile.answer and not answers.DEVICE.fullmatch(profile.device(machine)):
         what = f"machine {machine.name} has to be installed by an answer file, but has no disk for this"
         next_step = "set install_device of its profile, or hwaccel_install_device, to the path of a disk in /dev"
         yield Fault(what, where, f"it is {profile.device(machine) or 'not set'}", next_step)

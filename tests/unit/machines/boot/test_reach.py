@@ -105,8 +105,8 @@ class Ssh:
             (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="ascii")
             (folder / name).chmod(0o755)
 
-    def run(self, fingerprint: str = "", identity: str = "") -> list[str]:
-        argv = ["sh", str(SCRIPT), "1", "10.77.0.21", "operator", identity, fingerprint, ""]
+    def run(self, fingerprint: str = "", identity: str = "", device: str = "") -> list[str]:
+        argv = ["sh", str(SCRIPT), "1", "10.77.0.21", "operator", identity, fingerprint, device]
         path = f"{self.folder}:/usr/bin:/bin"
         done = subprocess.run(argv, env={"PATH": path}, capture_output=True, text=True, timeout=30, check=False)
         assert (done.returncode, done.stderr) == (0, "")
@@ -147,3 +147,10 @@ def test_why_a_login_is_refused_is_told(tmp_path: pathlib.Path) -> None:
     ssh = Ssh(tmp_path, keys(tmp_path)[0], login="echo 'Permission denied (publickey).' >&2; exit 255")
     assert ssh.run()[-1] == "refused Permission denied (publickey)."
     assert "slept 5" in ssh.asked()
+
+
+def test_a_disk_is_an_argument_however_it_is_written(tmp_path: pathlib.Path) -> None:
+    """The shell of the machine reads it."""
+    remote = 'for word; do case $word in DEVICE=*) remote="$word sh -s";; esac; done; eval "$remote"'
+    ssh = Ssh(tmp_path, keys(tmp_path)[0], login=remote)
+    assert ssh.run(device="/dev/it's; echo os evil")[-1] == "device it's; echo os evil"
