@@ -127,7 +127,7 @@ def shown(task: Task, role: str, files: pathlib.Path) -> dict[str, t.Any]:
     if args.get("cmd", "").startswith("look.py "):
         args["cmd"] = [*shlex.split(args["cmd"])[:1], json.loads(shlex.split(args["cmd"])[1])]
     if "stdin" in args and (texts := written(task)):
-        args["stdin"] = texts
+        args["stdin"] = plain(texts)
     return {"task": task.name, "action": task.action, "args": args}
 
 
