@@ -127,6 +127,7 @@ KINDS = [by_network(UEFI), by_network(SECURE_BOOT, pytest.mark.slow), by_network
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_machine_is_installed_with_its_own_ignition_file(kind: Kind, installing: Site, computers: Computers) -> None:
+    installing.renew(WORKER)
     console = computers.boot(mac(WORKER), kind)
     assert installed(installing, "worker-0", "worker", FIRMWARES[kind]) in console, console[-3000:]
     assert DISK not in console
@@ -150,6 +151,7 @@ def test_machines_with_three_roles_boot_at_once_and_each_gets_its_own_ignition_f
         ("master-0", "master", 151, BIOS),
         ("worker-0", "worker", WORKER, UEFI),
     )
+    installing.renew(WORKER)
     with concurrent.futures.ThreadPoolExecutor(len(machines)) as at_once:
         ends = [at_once.submit(computers.boot, mac(number), kind) for _name, _role, number, kind in machines]
     for (name, role, _number, kind), end in zip(machines, ends, strict=True):
@@ -167,6 +169,7 @@ def test_an_unknown_machine_boots_its_disk(installing: Site, computers: Computer
 def test_ten_boots_in_a_row(installing: Site, computers: Computers) -> None:
     for number, kind in zip(range(10), itertools.cycle(FIRMWARES), strict=False):
         name, role, last = ("master-0", "master", 151) if kind is BIOS else ("worker-0", "worker", WORKER)
+        installing.renew(last)
         console = computers.boot(mac(last), kind)
         assert installed(installing, name, role, FIRMWARES[kind]) in console, f"boot {number} of ten: {console[-3000:]}"
 
@@ -198,6 +201,7 @@ def test_ipxe_boots_disks_of_nodes_and_installs_others(nodes: Site, computers: C
     console = computers.boot(mac(WORKER), UEFI)
     assert "iPXE initialising devices" in console
     assert DISK in console and INSTALLED not in console, console[-3000:]
+    nodes.renew(UNSIGNED)
     console = computers.boot(mac(UNSIGNED), UEFI)
     assert "iPXE initialising devices" in console
     assert installed(nodes, "worker-2", "worker", "uefi") in console, console[-3000:]
