@@ -15,6 +15,14 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 
 NUMBERS = {"bootstrap-0": 150, "master-0": 151, "worker-0": 152}
 ROLES = {"bootstrap-0": "bootstrap", "master-0": "master", "worker-0": "worker"}
+HASH = f"$6$salt${'a' * 86}"
+ANSWER = {
+    "kind": "preseed",
+    "user": "operator",
+    "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3xYk1s6m2Yc2l3 operator@example.com"],
+    "source": "http://mirror.example.com/debian",
+    "password": HASH,
+}
 LOG = "/var/log/nginx/hwaccel-gpu-fetched"
 
 
@@ -37,9 +45,9 @@ def host(rig: BootRig) -> Host:
     return host
 
 
-def fetch(site: Site, host: Host, name: str, *more: str, role: str = "") -> str:
-    """Status of a machine's request for an ignition file."""
-    url = f"http://{site.server.address}:{PORT}/ignition/ocp/{role or ROLES[name]}.ign"
+def fetch(site: Site, host: Host, name: str, *more: str, role: str = "", path: str = "") -> str:
+    """Status of a machine's request for a file, by default for its ignition file."""
+    url = f"http://{site.server.address}:{PORT}{path or f'/ignition/ocp/{role or ROLES[name]}.ign'}"
     argv = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--interface")
     return host.run(*argv, address(NUMBERS[name]), *more, url).stdout
 
@@ -109,3 +117,23 @@ def test_a_machine_is_written_again_if_it_is_requested_by_name_and_then_once(sit
     turns(site, "master-0", "install")
     assert fetch(site, host, "master-0") == "200"
     turns(site, "master-0", "disk")
+
+
+def test_an_answer_file_is_validated_served_to_its_own_machine_only_and_turns_its_entries(
+    site: Site, host: Host
+) -> None:
+    worker = site.variables["dns_pxe_profiles"][2]
+    del worker["ignition"]
+    worker["answer"] = ANSWER
+    run = site.done("-vvv", "--diff")
+    assert HASH not in run.stdout
+    assert "not validated" not in run.stdout, "Debian has the validator of preseed"
+    file = f"/answers/{mac(NUMBERS['worker-0']).replace(':', '-')}/preseed.cfg"
+    assert HASH in site.server.read(f"{STATE}{file}")
+    assert site.server.sh(f"stat -c '%a %G' {STATE}/answers").split() == ["750", "www-data"]
+    assert fetch(site, host, "master-0", path=file) == "403"
+    assert words(site, "worker-0") == {"install"}
+    assert fetch(site, host, "worker-0", path=file) == "200"
+    turns(site, "worker-0", "disk")
+    assert fetch(site, host, "worker-0", path="/report/worker-0?host_key=SHA256:x") == "204"
+    assert site.done().changed() == 0

@@ -19,12 +19,22 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import INSTALLED, 
 
 pytestmark = pytest.mark.slow
 MASTER, WORKER = 151, 152
+#: By which the worker is installed, instead of ignition.
+ANSWER = {
+    "kind": "kickstart",
+    "user": "operator",
+    "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3xYk1s6m2Yc2l3 operator@example.com"],
+    "source": "http://mirror.example.com/os",
+}
 
 
 @pytest.fixture(scope="module")
 def site(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     made = Site.of(rig, rig.machine("boot"), tmp_path_factory.mktemp("site"))
     Installer.of(tmp_path_factory.mktemp("installer"), INSTALLS).put_in(made)
+    worker = made.variables["dns_pxe_profiles"][2]
+    del worker["ignition"]
+    worker["answer"] = ANSWER
     yield made
     rig.remove(made.server)
 
@@ -42,7 +52,7 @@ def started(site: Site, computers: Computers, number: int, kind: Kind, ipxe: str
     [
         pytest.param(MASTER, BIOS, "never", id="pxelinux"),
         pytest.param(MASTER, BIOS, "clients", id="ipxe"),
-        pytest.param(WORKER, UEFI, "never", id="grub"),
+        pytest.param(WORKER, UEFI, "never", id="grub-and-kickstart"),
     ],
 )
 def test_a_machine_that_tries_the_network_first_is_written_once(

@@ -38,7 +38,7 @@ ip link set eth0 up; udhcpc -i eth0 -n -q -t 10 -T 1 -s /event
 """
 _FETCH = f"""firmware=bios; [ ! -d /sys/firmware/efi ] || firmware=uefi; dmesg | grep -q 'Secure boot enabled' && firmware=secure-boot
 for a in $(cat /proc/cmdline); do case $a in
-coreos.inst.ignition_url=*) wget -q -O /ignition ${{a#*=}};; coreos.live.rootfs_url=*) wget -q -O /rootfs ${{a#*=}};; esac; done
+coreos.inst.ignition_url=* | inst.ks=*) wget -q -O /ignition ${{a#*=}};; coreos.live.rootfs_url=*) wget -q -O /rootfs ${{a#*=}};; esac; done
 echo "{INSTALLED} $(sha256sum /ignition | cut -c1-64) $(sha256sum /rootfs | cut -c1-64) $(cat /name) $firmware"
 """
 _EVENT = """#!/bin/sh
