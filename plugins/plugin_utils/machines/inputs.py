@@ -195,12 +195,22 @@ _SUBNET = values.fields(
     "a network",
     ("network",),
 )
+_ANSWER = values.fields(
+    {
+        "kind": values.choice("kickstart", "autoinstall", "preseed"),
+        **dict.fromkeys(("user", "source", "password", "locale", "keyboard", "timezone"), values.text),
+        **dict.fromkeys(("ssh_keys", "packages"), _TEXTS),
+    },
+    "an answer",
+    ("kind", "user", "ssh_keys"),
+)
 _PROFILE = values.fields(
     {
         **dict.fromkeys(
             ("role", "kernel", "initramfs", "cluster", "rootfs", "ignition", "install_device"), values.text
         ),
         "arguments": _TEXTS,
+        "answer": _ANSWER,
         "architecture": values.choice(*machines.ARCHITECTURES),
     },
     "a profile",

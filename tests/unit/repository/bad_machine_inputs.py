@@ -101,6 +101,8 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("profiles", profile(architecture="arm"), ("'arm' is unknown",)),
         ("profiles", profile(arguments={"console": "ttyS0"}), ("a dictionary is not a string",)),
         ("profiles", [{"role": "worker"}], ("kernel is missing",)),
+        ("profiles", profile(answer={"kind": "autoyast"}), ("'autoyast' is unknown", "user is missing")),
+        ("profiles", profile(answer="kickstart"), ("is not a dictionary",)),
         ("artifacts", artifact(checksum="md5:1"), ("is not a checksum", "artifacts[0].checksum")),
         ("artifacts", artifact(source=["/a"]), ("a list is neither",)),
         ("artifacts", artifact(source="kernel"), ("'kernel' is neither an address nor an absolute path",)),
@@ -229,7 +231,10 @@ GOOD: dict[str, list[dict[str, t.Any]]] = {
         },
         {
             "artifacts": artifact(source="/files/kernel", signature="https://a.example.com/sig", keyring="/keys.gpg"),
-            "profiles": profile(arguments="quiet"),
+            "profiles": profile(
+                arguments="quiet",
+                answer={"kind": "preseed", "user": "operator", "ssh_keys": "ssh-ed25519 AAAA", "packages": ["chrony"]},
+            ),
         },
         {
             "clients": "10.77.0.0/24",
