@@ -86,7 +86,6 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
     contents = rendered(site, settings, system) | _remembered(observed, site, settings)
     changes = sorted(path for path, text in contents.items() if not _same(observed, path, text))
-    absent = _absent(observed, site, contents)
     actions = [action for one in services.of(contents) if (action := services.due(observed, one, changes))]
     openings = access.openings(site, settings)
     before = record.read(observed, ROLE) or _before(observed, lacking)
@@ -94,11 +93,8 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "messages": _messages(observed, site, settings, actions, lacking)
         + firewall.messages(observed.firewalls, openings),
         "changes": changes,
-        "absent": absent,
-        "lines": _lines({path: contents[path] for path in changes if not _sealed(path)}),
-        "sealed": _lines({path: contents[path] for path in changes if _sealed(path)}),
-        "diff": _diff(observed, contents, [path for path in changes if not _sealed(path)]),
-        "early": _lines({path: contents[path] for path in changes if path.startswith("/etc/systemd/") and lacking}),
+        "absent": _absent(observed, site, contents),
+        **_written(observed, {path: contents[path] for path in changes}, bool(lacking)),
         "packages": lacking,
         "apt": system.apt,
         "actions": [action.as_dict() for action in actions],
@@ -166,6 +162,17 @@ def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str
     """Records by path, written together with the entries that depend on them. A record without contents is empty if it exists, and not written otherwise."""
     texts = {MEMORY: site.decision.memory.text, WISHES: wishes.text(site.wishes)} if settings["pxe"] else {}
     return {path: text for path, text in texts.items() if text or path in observed.files}
+
+
+def _written(observed: Host, texts: c.Mapping[str, str], early: bool) -> dict[str, t.Any]:
+    """Changed files in the forms in which they are written and shown. early: whether packages are installed."""
+    shown = {path: text for path, text in texts.items() if not _sealed(path)}
+    return {
+        "lines": _lines(shown),
+        "sealed": _lines({path: text for path, text in texts.items() if path not in shown}),
+        "diff": _diff(observed, shown),
+        "early": _lines({path: text for path, text in texts.items() if path.startswith("/etc/systemd/") and early}),
+    }
 
 
 def _sealed(path: str) -> bool:
@@ -307,7 +314,7 @@ def _messages(
         messages.append(
             f"{len(site.machines)} machines boot from here; installed at their next boot: {some(installed, 12) or 'none'}; all others boot their disks"
         )
-        messages += _written(site) + list(site.decision.messages)
+        messages += _once(site) + list(site.decision.messages)
         needed = {answers.KINDS[answer.kind].checker[0] for _machine, _profile, answer in site.answered()}
         messages += [
             f"answer files are not validated by {name}, which is not installed on this server"
@@ -318,7 +325,8 @@ def _messages(
     return messages + [f"{one.unit} is {one.state}: {one.why}" for one in actions]
 
 
-def _written(site: Site) -> list[str]:
+def _once(site: Site) -> list[str]:
+    """Who has used up its wish."""
     names = [one.name for one in site.machines if site.to_be_installed(one) and not site.installed_now(one)]
     next_step = (
         "Next: wait until they have joined; to write one again, boot it from the network by name with machine_boot"
@@ -331,12 +339,12 @@ def _lines(texts: c.Mapping[str, str]) -> str:
     return "".join(f"={base64.b64encode(text.encode()).decode()} {path}\n" for path, text in sorted(texts.items()))
 
 
-def _diff(observed: Host, contents: c.Mapping[str, str], changes: list[str]) -> list[str]:
+def _diff(observed: Host, texts: c.Mapping[str, str]) -> list[str]:
     lines: list[str] = []
-    for path in changes:
+    for path, text in texts.items():
         lines += difflib.unified_diff(
             observed.text(path).splitlines(),
-            contents[path].splitlines(),
+            text.splitlines(),
             f"before: {path}",
             f"after: {path}",
             lineterm="",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import json
 import os
@@ -188,6 +189,11 @@ def test_what_the_role_writes_meanwhile_is_turned_again(server: Server) -> None:
 def once_signature(server: Server) -> list[t.Any]:
     found: list[t.Any] = server._once.signature(str(server.state), str(server.log))
     return found
+
+
+def test_it_runs_with_the_python_of_old_systems() -> None:
+    """RHEL 8 has 3.6."""
+    ast.parse(SCRIPT.read_text(encoding="utf-8"), feature_version=(3, 6))
 
 
 def test_without_any_wish_there_is_nothing_to_do(server: Server) -> None:
