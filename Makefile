@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot lint bench soak soak-table soak-record tree docs upstream costs dist fresh help
+.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot test-cluster lint bench soak soak-table soak-record tree docs upstream costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -31,6 +31,9 @@ test-node: tree ## Tests on a real node: kubelet, containerd, runc, in namespace
 
 test-boot: tree ## Tests of load balancers and of machines that boot, on real services in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py boot
+
+test-cluster: tree ## Machines become clusters by kubeadm, on real machines in namespaces of their own (needs what test-node does)
+	@$(PY) tests/tools/check.py cluster
 
 lint: tree ## ruff, codespell, mypy, layers, ansible-lint, changelog, ansible-test sanity
 	@$(PY) tests/tools/check.py lint

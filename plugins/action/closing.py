@@ -27,7 +27,7 @@ _OPTIONS: dict[str, dict[str, t.Any]] = {
 }
 #: Variables of the play that are evaluated for each cluster, and those that they refer to.
 _EVALUATED = ("hwaccel_problems", "hwaccel_stopped")
-_OF_THE_PLAY = (*_EVALUATED, "hwaccel_twins", "hwaccel_twin_problems")
+_OF_THE_PLAY = (*_EVALUATED, "hwaccel_twins", "hwaccel_twin_problems", "hwaccel_unmade")
 
 
 class ActionModule(ActionBase):

@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _lines, _stages, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
@@ -46,7 +47,7 @@ class ActionModule(_stages.StageAction, CheckingAction):
         made = _problems(undefined) if undefined else self._judged(args, variables)
         if args["read"] and not made["blocked"]:
             self._plan(made, dict(task_vars or {}))
-        result |= {"changed": False, "fleet": {}, "plans": {}, "only": {}, "left_out": [], **made} | (
+        result |= {"changed": False, "fleet": {}, "plans": {}, "only": {}, "left_out": [], "assumed": False, **made} | (
             {"warnings": warnings} if warnings else {}
         )
         return result
@@ -65,6 +66,9 @@ class ActionModule(_stages.StageAction, CheckingAction):
         if not args["read"] and not wrong & _NEEDED and (only := self._only(variables)):
             text = f"{only.variables} cannot restrict this playbook, which works on the whole cluster. Next: remove it, or use --limit"
             made["faults"].append({"text": text, "stages": []})
+        made |= self._installed(args, variables)
+        if made["assumed"] or made["blocked"]:
+            return made
         if args["read"] and not wrong & _NEEDED:
             fleet = self.run_module(self._request(wrong, variables), variables, "hwaccel.gpu.node_info")
             if fleet.get("failed"):
@@ -73,6 +77,41 @@ class ActionModule(_stages.StageAction, CheckingAction):
             self._restrict(made, fleet, variables)
             made["fleet"] = {name: value for name, value in fleet.items() if name != "nodes"}
         return made
+
+    def _installed(self, args: c.Mapping[str, t.Any], variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """assumed: whether the cluster is only going to be made, so that nothing can be asked of it. Problems of what makes it stop the run.
+
+        It is the installer's plan that tells: a cluster that does not answer may also be broken. Only a whole run of site makes it.
+        """
+        installer = self._value("hwaccel_installer", variables)
+        if not installer:
+            return {"assumed": False}
+        outcome = self._value(f"cluster_{installer}_outcome", variables) or {}
+        plan = self._value(f"cluster_{installer}_plan", variables) or {}
+        if not outcome:
+            text = (
+                f"hwaccel_installer is {installer}, and no machine of {variables['inventory_hostname']} is in the group control_plane. "
+                "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
+            )
+            return {"assumed": True, **_problems([text])}
+        if reasons := [*outcome.get("reasons", ()), *self._of_machines(installer, variables)]:
+            return {"assumed": True, **_problems(reasons)}
+        made = self._value(f"cluster_{installer}_made", variables)
+        if made or all(step["do"] != "init" for step in plan.get("steps", ())):
+            return {"assumed": False}
+        whole = args["read"] and not args["stages"] and "all" in variables.get("ansible_run_tags", ["all"])
+        missing = f"{variables['inventory_hostname']} is not there yet: none of its machines is a member of a cluster. Next: run hwaccel.gpu.site as a whole"
+        return {"assumed": True, **({} if whole else _problems([missing]))}
+
+    def _of_machines(self, installer: str, variables: c.Mapping[str, t.Any]) -> list[str]:
+        """Problems of the machines of a cluster that is installed, each with its machine; those of many machines once."""
+        settings = self._value(f"cluster_{installer}_settings", variables) or {}
+        owners: dict[str, list[str]] = {}
+        for one in settings.get("machines", ()):
+            known = variables["hostvars"].raw_get(one["host"]).get(f"cluster_{installer}_outcome") or {}
+            for text in _variables.plain(known.get("reasons") or ()):
+                owners.setdefault(text, []).append(one["host"])
+        return [text if hosts[0] in text else f"{some(hosts)}: {text}" for text, hosts in owners.items()]
 
     def _restrict(self, made: dict[str, t.Any], fleet: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
         only = self._only(variables)
@@ -90,7 +129,8 @@ class ActionModule(_stages.StageAction, CheckingAction):
         plans: dict[str, dict[str, t.Any]] = {}
         for role in self._value("hwaccel_taken_stages", variables) or []:
             if role not in made["blocked_stages"]:
-                plans[role] = self.planned(self.in_role(role, variables, plans), made["fleet"])
+                fleet = None if made.get("assumed") else made["fleet"]
+                plans[role] = self.planned(self.in_role(role, variables, plans), fleet)
                 known = {fault["text"] for fault in made["faults"]}
                 made["faults"] += [
                     fault | {"stages": [role]} for fault in plans[role].get("faults", ()) if fault["text"] not in known
@@ -119,6 +159,8 @@ class ActionModule(_stages.StageAction, CheckingAction):
 
     def _without_credentials(self, variables: c.Mapping[str, t.Any]) -> str:
         """Credentials of the environment cannot be those of several clusters."""
+        if self._value("hwaccel_installer", variables):
+            return ""
         clusters = variables.get("groups", {}).get("gpu_clusters", [])
         connection = self._value("hwaccel_connection", variables) or {}
         if len(clusters) < 2 or any(connection.get(option) for option in _CREDENTIALS):

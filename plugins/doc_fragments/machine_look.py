@@ -18,5 +18,5 @@ options:
     description: The role whose tasks observed it.
     type: str
     required: true
-    choices: [dns_pxe, load_balancer, node_runtime]
+    choices: [cluster_kubeadm, dns_pxe, load_balancer, node_runtime]
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
 
@@ -22,6 +23,8 @@ description:
   - For clusters it reads C(hwaccel_distribution), C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address),
     C(hwaccel_ingress_address), C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records)
     and C(hwaccel_new_cluster).
+  - For clusters that are installed it also reads C(hwaccel_installer), C(hwaccel_api_endpoint) and C(hwaccel_even_servers), and for their machines
+    C(hwaccel_node_labels) and C(hwaccel_node_taints).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role, hostvars, host
@@ -31,17 +34,19 @@ options:
     type: dict
     required: true
   role:
-    description: The role that uses the result.
+    description: The role that uses the result, V(cluster) for the roles that install one, or V(installers) for the hosts of all of these.
     type: str
     required: true
-    choices: [dns_pxe, load_balancer]
+    choices: [cluster, dns_pxe, installers, load_balancer]
   hostvars:
     description: Variables by host.
     type: dict
     required: true
   host:
-    description: The load balancer or boot server. Its C(hwaccel_cluster) names the cluster that it serves. Without it, it serves all clusters.
-    type: str
+    description: >-
+      The load balancer or boot server, for V(cluster) the host of the cluster, and for V(installers) names of clusters, or nothing for all.
+      C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
+    type: raw
     required: true
 """
 
@@ -75,10 +80,15 @@ _value:
       elements: dict
 """
 
-_READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {"dns_pxe": dns_pxe.read, "load_balancer": load_balancer.read}
+_READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "cluster": cluster.read,
+    "dns_pxe": dns_pxe.read,
+    "installers": cluster.installers,
+    "load_balancer": load_balancer.read,
+}
 
 
-def machine_inventory(groups: dict[str, list[str]], role: str, hostvars: t.Any, host: str) -> dict[str, t.Any]:
+def machine_inventory(groups: dict[str, list[str]], role: str, hostvars: t.Any, host: t.Any) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     return of_role("machine_inventory", role, _READERS)(groups, hostvars, host)
 

@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
@@ -85,6 +86,7 @@ _value:
 """
 
 _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "cluster_kubeadm": kubeadm.planned,
     "dns_pxe": dns_pxe.planned,
     "load_balancer": load_balancer.planned,
     "node_runtime": node_runtime.planned,

@@ -10,6 +10,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
@@ -31,7 +32,7 @@ options:
     description: The role that needs them.
     type: str
     required: true
-    choices: [dns_pxe, load_balancer, node_runtime]
+    choices: [cluster_kubeadm, dns_pxe, load_balancer, node_runtime]
 """
 
 EXAMPLES = r"""
@@ -47,6 +48,7 @@ _value:
 """
 
 _REQUESTS: dict[str, t.Callable[[dict[str, t.Any]], host.Request]] = {
+    "cluster_kubeadm": kubeadm.requested,
     "dns_pxe": dns_pxe.requested,
     "load_balancer": load_balancer.requested,
     "node_runtime": node_runtime.requested,

@@ -30,6 +30,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 #: Addresses of the Services that kubeadm creates: the API server's and that of DNS.
 KUBERNETES, DNS = "10.96.0.1", "10.96.0.10"
+#: The role's tests use the same rig. Here it is shown without the role.
+pytestmark = pytest.mark.slow
 _API = "kubeadm.k8s.io/v1beta4"
 #: The kernel of the machines has no configuration file, and control groups of version 1.
 _IGNORED = ["SystemVerification"]
@@ -168,10 +170,10 @@ def made(rig: ClusterRig, tmp_path_factory: pytest.TempPathFactory) -> Made:
         seconds[step] = round(time.monotonic() - began, 1)
         return result
 
-    first = timed("boot cp1", functools.partial(rig.machine, "cp1"))
-    worker = timed("boot w1", functools.partial(rig.machine, "w1"))
-    timed("install cp1", functools.partial(install, first, images.CONTROL_PLANE, images.NODE))
-    timed("install w1", functools.partial(install, worker, images.NODE))
+    first = timed("boot first", functools.partial(rig.machine, "first"))
+    worker = timed("boot worker", functools.partial(rig.machine, "worker"))
+    timed("install first", functools.partial(install, first, images.CONTROL_PLANE, images.NODE))
+    timed("install worker", functools.partial(install, worker, images.NODE))
     timed("init", functools.partial(init, first))
     timed("join", functools.partial(join, worker, first))
     kubeconfig = tmp_path_factory.mktemp("made") / "kubeconfig"

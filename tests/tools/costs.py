@@ -33,6 +33,8 @@ FINDS = {
     "control plane": "a control plane that cannot be built from its modules, started or removed; fills the cache",
     "parts of real nodes": "a kubelet, containerd or image of a machine that cannot be built; fills the cache",
     "parts of machines that boot": "firmware, boot loaders or packages that can no longer be had; fills the cache",
+    "parts of clusters": "a kubeadm or an image of the control plane that cannot be built; fills the cache",
+    "machines to clusters": "what kubeadm, kubelets and etcd do otherwise than the plan of a cluster expects",
     "live parts": "what a real API server refuses, defaults or races, module by module",
     "live runs": "stages that do not fit together in whole runs: gates, lost credentials, dead nodes, mutated roles",
     "machines that boot": "names, addresses and boot files that real firmware, DHCP clients and installers do not take",

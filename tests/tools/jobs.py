@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make lint`, `make test`, `make test-node`, `make test-boot` and `make soak` consist of, as data. check.py runs it."""
+"""What `make lint`, `make test`, `make test-node`, `make test-boot`, `make test-cluster` and `make soak` consist of, as data. check.py runs it."""
 
 from __future__ import annotations
 
@@ -228,6 +228,25 @@ BOOT = (
     Job("molecule metal", "metal", METAL, (BOOT_PARTS.name,), environment=MACHINE_SCENARIOS),
 )
 
+CLUSTER_PARTS = Job(
+    "parts of clusters",
+    "metal",
+    ("tests/tools/isolated", "--online", "python", "-m", PREPARE.replace("node", "cluster")),
+    (CONTROL_PLANE.name, NODE_PARTS.name, BOOT_PARTS.name),
+    limit=2400,
+    heavy=True,
+)
+CLUSTER = (
+    Job(
+        "machines to clusters",
+        "metal",
+        isolated("tests/cluster", "-m", "not slow", *SLOWEST),
+        (CLUSTER_PARTS.name,),
+        limit=2400,
+        sandbox=True,
+    ),
+)
+
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 TWO_RUNTIMES = (
     "python",
@@ -291,6 +310,7 @@ SOAK_NODE = (
     Job("node bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), (NODE_PARTS.name,), limit=SOAK_LIMIT, sandbox=True),
 )
 SOAK_BOOT = slow({**_SLOW_BOOT, "boot services": rest("tests/boot", _SLOW_BOOT)}, "metal", BOOT_PARTS.name, ISOLATED)
+SOAK_CLUSTER = slow({"clusters": ("tests/cluster",)}, "metal", CLUSTER_PARTS.name, ISOLATED)
 FRESH = tuple(
     Job(
         f"fresh {name}",
@@ -317,6 +337,7 @@ SOAK = (
     *SOAK_LIVE,
     *SOAK_NODE,
     *SOAK_BOOT,
+    *SOAK_CLUSTER,
     Job(
         "bench",
         "core-2.19",
@@ -337,8 +358,21 @@ SUITES = {
     "lint": LINT,
     "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
     "boot": (BOOT_PARTS, *BOOT),
-    "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *SOAK),
-    "all": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, *LIVE, *BOOT, *NODE, *LINT, *UNIT_LATER, *ROUNDS),
+    "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
+    "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *SOAK),
+    "all": (
+        CONTROL_PLANE,
+        NODE_PARTS,
+        BOOT_PARTS,
+        CLUSTER_PARTS,
+        *CLUSTER,
+        *LIVE,
+        *BOOT,
+        *NODE,
+        *LINT,
+        *UNIT_LATER,
+        *ROUNDS,
+    ),
 }
 
 

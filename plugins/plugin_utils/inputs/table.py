@@ -9,6 +9,7 @@ docs/variables.md and the roles' argument specs document them, and a test verifi
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import kinds
@@ -48,6 +49,12 @@ _SECRETS = values.listed(kinds.object_name, "names of pull secrets")
 _TRUTH, _TEXT = Variable(values.truth), Variable(values.text)
 _IMAGE, _NAMESPACE, _PATH, _DURATION = map(_needed, (kinds.image, kinds.namespace, kinds.path, kinds.duration))
 _NAME = _needed(kinds.object_name)
+
+_ENDPOINT = values.matching(
+    re.compile(r"(https://)?(\[[0-9A-Fa-f:]+\]|[0-9A-Fa-f:]+|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?/?"),
+    "not the address of an API server",
+    "api.example.com:6443",
+)
 
 #: Variables that all roles on clusters have, by the name without the role.
 _SHARED = {
@@ -151,6 +158,9 @@ SHARED: dict[str, Variable] = {
     "hwaccel_cluster_uid": _TEXT,
     "hwaccel_confirm": Variable(values.text, planned=False),
     "hwaccel_distribution": Variable(values.choice(*PLATFORMS)),
+    "hwaccel_installer": Variable(values.choice("", "kubeadm")),
+    "hwaccel_api_endpoint": Variable(_ENDPOINT),
+    "hwaccel_even_servers": _TRUTH,
     "hwaccel_kubernetes_version": Variable(kinds.kubernetes_version),
     "hwaccel_pools": Variable(settings.pools, as_text=True),
     "hwaccel_namespace": Variable(kinds.namespace),

@@ -229,8 +229,79 @@ def _power(value: t.Any, where: str) -> list[Fault]:
     return [] if str(value).lower() in ("true", "false") else values.choice("on", "off", "cycle")(value, where)
 
 
+_NAMED_FILE = {
+    "name": _NAME,
+    "source": _ADDRESS_OF_FILE,
+    "checksum": _SHA256,
+    "architecture": values.choice(*machines.ARCHITECTURES),
+}
+_NETWORK_PAIR = values.matching(
+    re.compile(r"[0-9a-fA-F.:]+/[0-9]{1,3}(,[0-9a-fA-F.:]+/[0-9]{1,3})?"), "not a network", "10.244.0.0/16"
+)
+
+
+def _manifests(value: t.Any, where: str) -> list[Fault]:
+    """A manifest or several, as dictionaries, or as text or paths."""
+    each = [value] if isinstance(value, (str, c.Mapping)) else value
+    if isinstance(each, (list, tuple)) and all(
+        isinstance(one, str) or (isinstance(one, c.Mapping) and "kind" in one) for one in each
+    ):
+        return []
+    return [Fault(f"{values.shown(value)} is not a list of manifests", where, "", "give manifests, or their paths")]
+
+
+def _configuration(value: t.Any, where: str) -> list[Fault]:
+    return values.fields(
+        dict.fromkeys(
+            (
+                "ClusterConfiguration",
+                "InitConfiguration",
+                "JoinConfiguration",
+                "KubeletConfiguration",
+                "KubeProxyConfiguration",
+            ),
+            values.mapping(lambda _value, _where: []),
+        ),
+        "the configuration of kubeadm",
+    )(value, where)
+
+
+#: Ansible runs all hosts at once for a number below 1 in `serial` (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
+_BATCH = re.compile(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%")
+
+
+def batch(value: t.Any, where: str) -> list[Fault]:
+    """How many machines are changed at the same time."""
+    if values.unset(value) or value in ([], {}) or (values.scalar(value) and _BATCH.fullmatch(str(value).strip())):
+        return []
+    return [
+        Fault(
+            f"{values.shown(value)} is neither a number of machines nor a percentage",
+            where,
+            "",
+            "give a number above 0, or one such as 10%",
+        )
+    ]
+
+
 #: By role, and by the name of a variable without the role. None: the playbook computes the variable.
 _MORE: dict[str, dict[str, values.Check | None]] = {
+    "cluster_kubeadm": {
+        "version": values.matching(re.compile(r"1\.[0-9]{1,3}\.[0-9]{1,3}"), "not a version of Kubernetes", "1.36.4"),
+        "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("name", "source", "checksum")), "programs"),
+        "images": values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives"),
+        "runtime_packages": values.listed(_NAME, "packages"),
+        "runtime_socket": values.text,
+        "pod_network": _NETWORK_PAIR,
+        "service_network": _NETWORK_PAIR,
+        "dns_domain": _dns_name,
+        "names": _TEXTS,
+        "configuration": _configuration,
+        "network": _manifests,
+        "timeout": values.number(30, whole=True, what="not a number of seconds above 29"),
+        "at_a_time": batch,
+        "inventory": None,
+    },
     "load_balancer": {
         "services": _or_one(_SERVICE, "services"),
         "clusters": values.listed(_BALANCED, "clusters"),
@@ -302,8 +373,6 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
     },
 }
 ROLES = tuple(_MORE)
-#: Ansible runs all hosts at once for a number below 1 in `serial` (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
-_BATCH = re.compile(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%")
 BATCHES = ("hwaccel_machines_at_a_time", "hwaccel_boots_at_a_time")
 _KINDS: dict[str, values.Check] = {
     "bool": values.truth,
@@ -324,20 +393,6 @@ def judge(role: str, options: Options, given: c.Mapping[str, t.Any]) -> list[Fau
     """All problems of the variables of a role. options: of its argument specification, by the names of variables."""
     return [
         fault for name, option in options.items() if name in given for fault in _of_one(role, name, option, given[name])
-    ]
-
-
-def batch(value: t.Any, where: str) -> list[Fault]:
-    """How many machines are changed at the same time."""
-    if values.unset(value) or value in ([], {}) or (values.scalar(value) and _BATCH.fullmatch(str(value).strip())):
-        return []
-    return [
-        Fault(
-            f"{values.shown(value)} is neither a number of machines nor a percentage",
-            where,
-            "",
-            "give a number above 0, or one such as 10%",
-        )
     ]
 
 

@@ -57,7 +57,7 @@ class ClusterRig(BootRig):
     """rig.machine("cp1"): a machine that can become a node. Hosts and playbooks are those of BootRig."""
 
     def __init__(self, say: c.Callable[[str], None]) -> None:
-        self._parts = ensure_parts(say)
+        self.parts = ensure_parts(say)
         with contextlib.ExitStack() as opened:
             record = cache_folder() / "node" / "inotify-instances"
             opened.enter_context(at_least(ENOUGH, INOTIFY_INSTANCES, record))
@@ -70,7 +70,7 @@ class ClusterRig(BootRig):
 
     def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
         """Boots a machine with programs, images and the network of pods. It installs packages from the rig's repository."""
-        machine = super().machine(name, {**self._parts.shares(), **(shares or {})})
+        machine = super().machine(name, {**self.parts.shares(), **(shares or {})})
         # Nothing listens there, so names fail at once. CoreDNS ends if the file has no server for other names than the cluster's.
         machine.write("/etc/resolv.conf", f"nameserver {GATEWAY}\n")
         machine.write(POD_NETWORK, json.dumps(pod_network(machine.port)))

@@ -21,7 +21,7 @@ def setting(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def test_it_is_raised_until_the_last_of_concurrent_contexts_ends(setting: pathlib.Path, tmp_path: pathlib.Path) -> None:
     record = tmp_path / "record"
-    first, second = (at_least(1024, setting, record) for _ in range(2))
+    first, second = (at_least(1024, setting, record) for _each in range(2))
     first.__enter__()
     assert setting.read_text(encoding="ascii") == "1024\n"
     second.__enter__()

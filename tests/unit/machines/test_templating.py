@@ -18,7 +18,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.plan import plan as load_balancer_plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, drop_ins
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import RuntimeSettings
-from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
+from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server, test_answers
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm import test_plan as kubeadm
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer.test_plan import BARE, PAIR, SETTINGS
 
 ROLES = pathlib.Path(__file__).resolve().parents[3] / "roles"
@@ -41,7 +42,10 @@ def fresh() -> c.Iterator[None]:
 def samples() -> None:
     """Renders everything that the host roles write from templates."""
     assert boot_server.planned()["faults"] == []
+    for kind in test_answers.MAIN:
+        test_answers.text(kind)
     assert load_balancer_plan(BARE, SETTINGS | PAIR | {"stats_user": "ops", "stats_password": "secret"})["faults"] == []
+    assert kubeadm.plan(kubeadm.BARE, kubeadm.SETTINGS)["faults"] == []
     cdi.units(Host())
     drop_ins.render_crio(RuntimeSettings(default=True))
     drop_ins.render_rancher(Host(), "k3s", RuntimeSettings(default=True))

@@ -26,8 +26,49 @@ def artifact(**changes: t.Any) -> list[dict[str, t.Any]]:
     return [{"path": "os/kernel", "source": "https://mirror.example.com/kernel", "checksum": SUM, **changes}]
 
 
+def program(**changes: t.Any) -> list[dict[str, t.Any]]:
+    return [{"name": "kubelet", "source": "https://mirror.example.com/kubelet", "checksum": SUM, **changes}]
+
+
 #: By role: the variable without the role's prefix, its value, and parts of the expected messages.
 BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
+    "cluster_kubeadm": [
+        ("version", "v1.36.4", ("'v1.36.4' is not a version of Kubernetes",)),
+        ("version", "1.36", ("'1.36' is not a version of Kubernetes",)),
+        ("version", 1.36, ("1.36 is not a version of Kubernetes",)),
+        ("version", ["1.36.4"], ("a list is not a version of Kubernetes",)),
+        ("programs", program(checksum="abc"), ("'abc' is not a checksum",)),
+        ("programs", program(checksum=None), ("checksum",)),
+        ("programs", program(source="ftp://a b"), ("source",)),
+        ("programs", program(source="relative/kubelet"), ("source",)),
+        ("programs", program(sources="x"), ("sources",)),
+        ("programs", program(architecture="arm"), ("'arm' is unknown",)),
+        ("programs", "kubelet", ("cluster_kubeadm_programs",)),
+        ("programs", program(name="../kubelet"), ("not a name",)),
+        ("images", [{"source": "/files/a.tar"}], ("checksum",)),
+        ("images", [{"source": "/files/a.tar", "checksum": "sha1:0"}], ("'sha1:0' is not a checksum",)),
+        ("images", ["/files/a.tar"], ("cluster_kubeadm_images",)),
+        ("runtime_packages", [{"name": "containerd"}], ("cluster_kubeadm_runtime_packages",)),
+        ("runtime_socket", ["unix:///run/x.sock"], ("cluster_kubeadm_runtime_socket",)),
+        ("pause_image", ["pause"], ("cluster_kubeadm_pause_image",)),
+        ("cgroup_driver", "sytemd", ("'sytemd' is unknown", "did you mean systemd?")),
+        ("proxy_mode", "ipvs", ("'ipvs' is unknown",)),
+        ("pod_network", "10.244.0.0", ("'10.244.0.0' is not a network",)),
+        ("pod_network", "any", ("'any' is not a network",)),
+        ("service_network", "10.96.0.0/12 fd00::/112", ("is not a network",)),
+        ("service_network", ["10.96.0.0/12"], ("a list is not a network",)),
+        ("dns_domain", "Cluster_Local", ("'Cluster_Local' is not a DNS name",)),
+        ("image_repository", {"host": "x"}, ("cluster_kubeadm_image_repository",)),
+        ("names", [["api"]], ("cluster_kubeadm_names",)),
+        ("ignored_errors", [{"x": 1}], ("cluster_kubeadm_ignored_errors",)),
+        ("skipped_phases", [{"x": 1}], ("cluster_kubeadm_skipped_phases",)),
+        ("configuration", "words", ("cluster_kubeadm_configuration",)),
+        ("configuration", {"KubeletConfig": {}}, ("KubeletConfig",)),
+        ("configuration", {"KubeletConfiguration": []}, ("cluster_kubeadm_configuration.KubeletConfiguration",)),
+        ("skipped_checks", ["swop"], ("'swop' is unknown", "did you mean swap?")),
+        ("timeout", 5, ("5 is not a number of seconds above 29",)),
+        ("timeout", "10m", ("'10m' is not a number of seconds above 29",)),
+    ],
     "load_balancer": [
         ("stats_port", "eighty", ("'eighty' is not a port", "(load_balancer_stats_port)")),
         ("stats_port", 0, ("0 is not a port",)),
@@ -196,6 +237,19 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
 }
 #: Values as surveys, INI inventories and the command line give them, and as the documentation has them.
 GOOD: dict[str, list[dict[str, t.Any]]] = {
+    "cluster_kubeadm": [
+        {"version": "1.36.4", "programs": program(architecture="aarch64"), "timeout": "900"},
+        {
+            "programs": program(source="/files/kubelet"),
+            "images": [{"source": "https://a.example.com/a.tar", "checksum": SUM}],
+        },
+        {
+            "pod_network": "10.244.0.0/16,fd00::/56",
+            "names": "api.example.com",
+            "runtime_packages": "containerd.io, runc",
+        },
+        {"configuration": {"KubeletConfiguration": {"maxPods": 250}}, "skipped_checks": "swap, clock"},
+    ],
     "load_balancer": [
         {
             "stats_port": "8404",

@@ -15,8 +15,10 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
+from ansible_collections.hwaccel.gpu.plugins.filter.cluster_plan import cluster_plan
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import faults, model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import desired
 
@@ -110,3 +112,26 @@ def test_bootstrap_and_masters_are_virtual_machines_of_the_minimum_size_for_open
         "master-1": ("kvm-1", *minimum),
         "master-2": ("kvm-2", *minimum),
     }
+
+
+def test_bare_machines_of_an_example_become_a_highly_available_cluster() -> None:
+    loader = DataLoader()
+    read = InventoryManager(loader, sources=[str(TOP / "examples" / "inventories" / "kubeadm-ha" / "hosts.yml")])
+    variables = VariableManager(loader, read)
+    hostvars = {host.name: variables.get_vars(host=host) for host in read.get_hosts()}
+    groups = read.get_groups_dict()
+    found = machine_inventory(groups, "cluster", hostvars, "production")
+    assert found["endpoint"] == "10.0.0.5:6443"
+    plans = {one["host"]: {"found": Found().as_dict(), "identity": {}} for one in found["machines"]}
+    wish = {**found, "version": hostvars["production"]["cluster_kubeadm_version"], "at_a_time": "10%"}
+    plan = cluster_plan(found["machines"], "cluster_kubeadm", plans=plans, wish=wish)
+    assert plan["faults"] == []
+    assert [(one["do"], one["hosts"]) for one in plan["steps"]] == [
+        ("init", ["cp1"]),
+        ("join server", ["cp2"]),
+        ("join server", ["cp3"]),
+        ("join agents", ["gpu1"]),
+        ("join agents", ["gpu2"]),
+    ]
+    balanced = machine_inventory(groups, "load_balancer", hostvars, "lb")
+    assert [one["profile"] for one in balanced["clusters"]] == ["kubeadm"]

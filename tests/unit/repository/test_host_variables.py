@@ -16,11 +16,12 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm import test_plan as kubeadm
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer import test_plan as load_balancer
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import test_plan as node_runtime
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-ROLES = ("load_balancer", "dns_pxe", "machine_boot", "node_runtime")
+ROLES = ("cluster_kubeadm", "load_balancer", "dns_pxe", "machine_boot", "node_runtime")
 EVIL = "a\n    stats admin if TRUE"
 SECOND_MASTER = {"name": "m1", "cluster": "ocp", "role": "master", "address": "10.0.0.12"}
 SERVICE = {
@@ -35,6 +36,25 @@ SERVICE = {
 }
 #: Every variable with a value that has texts, so that each text can be made invalid.
 GIVEN: dict[str, dict[str, t.Any]] = {
+    "cluster_kubeadm": {
+        "version": "1.36.4",
+        "programs": [{"name": "kubelet", "source": "/files/kubelet", "checksum": kubeadm.SUM}],
+        "images": [{"source": "/files/node.tar", "checksum": kubeadm.SUM}],
+        "runtime_packages": ["containerd"],
+        "runtime_socket": "unix:///run/containerd/containerd.sock",
+        "pause_image": "registry.k8s.io/pause:3.10.2",
+        "cgroup_driver": "systemd",
+        "pod_network": "10.244.0.0/16",
+        "service_network": "10.96.0.0/12",
+        "dns_domain": "cluster.local",
+        "image_repository": "mirror.example.com",
+        "proxy_mode": "nftables",
+        "names": ["api.example.com"],
+        "ignored_errors": ["NumCPU"],
+        "skipped_phases": ["addon/coredns"],
+        "configuration": {"KubeletConfiguration": {"clusterDomain": "cluster.local"}},
+        "skipped_checks": ["swap"],
+    },
     "load_balancer": {
         **load_balancer.SETTINGS,
         "services": [SERVICE],
@@ -131,8 +151,13 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "restart": True,
     },
 }
+#: Where vars/main.yml of a role has its settings, if not in __NAME_settings.
+SETTINGS = {"machine_boot": "__machine_boot_request", "cluster_kubeadm": "__cluster_kubeadm_of_cluster"}
+#: Settings that are no texts of a user.
+NO_TEXTS = {"named", "logs", "shutdown", "machines", "endpoint", "even_servers", "at_a_time", "timeout"}
 #: Variables whose text may have several lines.
-LINES = {
+LINES: dict[str, set[str]] = {
+    "cluster_kubeadm": set(),
     "load_balancer": {"extra"},
     "dns_pxe": {"dnsmasq_extra", "nginx_extra"},
     "machine_boot": set(),
@@ -140,6 +165,12 @@ LINES = {
 }
 #: Options of the roles that are in no configuration, and how they are used.
 ELSEWHERE = {
+    "cluster_kubeadm": {
+        "network": "manifests of a module",
+        "at_a_time": "a number or a percentage, which is parsed",
+        "cluster": "a host of the inventory",
+        "inventory": "set by playbooks",
+    },
     "load_balancer": {"drain_timeout": "a timeout of this run"},
     "dns_pxe": {"self_test": "a switch", "self_test_from": "a host of the inventory"},
     "machine_boot": {
@@ -163,6 +194,8 @@ ELSEWHERE = {
 
 
 def faults(role: str, settings: dict[str, t.Any]) -> list[str]:
+    if role == "cluster_kubeadm":
+        return [one["text"] for one in kubeadm.plan(kubeadm.BARE, {**kubeadm.SETTINGS, **settings})["faults"]]
     if role == "load_balancer":
         return [one["text"] for one in load_balancer.planned(load_balancer.BARE, **settings)["faults"]]
     if role == "dns_pxe":
@@ -286,8 +319,8 @@ def test_each_variable_that_may_hold_a_text_is_covered(role: str) -> None:
     covered |= {"media_url", "vm_disk_path", "hypervisor"} if role == "machine_boot" else set()
     assert sorted(texts - covered - set(ELSEWHERE[role])) == []
     variables = yaml.safe_load((TOP / "roles" / role / "vars" / "main.yml").read_text(encoding="utf-8"))
-    settings = variables["__machine_boot_request" if role == "machine_boot" else f"__{role}_settings"]
-    assert sorted(set(settings) - set(GIVEN[role]) - {"named", "logs", "shutdown"}) == []
+    settings = variables[SETTINGS.get(role, f"__{role}_settings")]
+    assert sorted(set(settings) - set(GIVEN[role]) - NO_TEXTS) == []
 
 
 # -- secrets
@@ -327,11 +360,18 @@ def test_no_log_is_on_every_variable_with_a_secret() -> None:
 WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "blockinfile")
 #: Folders that other users cannot enter, by the prefix of a destination.
 CLOSED = {
+    "{{ __cluster_kubeadm_folder }}/": "0700, record.yml of the role machine and images.yml",
+    "{{ __cluster_kubeadm_secrets }}/": "0700, configuration.yml",
     "{{ __node_runtime_folder }}/": "0700, record.yml of the role machine and archive.yml",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
 #: Files that take their mode from an existing file, or are in a closed folder that was created for them.
 OF_PLANS = {
+    (
+        "cluster_kubeadm",
+        "fetch.yml",
+        "{{ __cluster_kubeadm_target }}",
+    ): "a program, or an archive in a folder of mode 0700",
     ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before creates",
 }
 

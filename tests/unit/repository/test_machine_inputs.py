@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables i
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
 GROUPS = {
+    "cluster_kubeadm": "control_plane",
     "load_balancer": "load_balancers",
     "dns_pxe": "boot_servers",
     "machine_boot": "workers",
@@ -29,6 +30,7 @@ GROUPS = {
 }
 #: Variables that the playbooks set for the roles, from variables of machines and clusters.
 OF_PLAYBOOKS = {
+    "cluster_kubeadm": ("inventory",),
     "load_balancer": ("clusters", "machines", "peers"),
     "dns_pxe": ("clusters", "machines", "joined"),
     "machine_boot": ("servers", "connection"),
@@ -84,7 +86,7 @@ def test_every_variable_of_the_role_rejects_values_of_a_wrong_type(role: str) ->
     known = {
         name: option
         for name, option in _variables.options()[role].items()
-        if name.removeprefix(f"{role}_") not in ("nodes", "joined")
+        if name.removeprefix(f"{role}_") not in ("nodes", "joined", "inventory")
     }
     for name, option in known.items():
         kinds = [{"a": [1]}, [[["x"]]]] if option.get("type") != "dict" else ["words", [[1]]]
@@ -116,7 +118,15 @@ def test_a_playbook_reports_all_problems_before_it_connects_to_a_machine(tmp_pat
             "provider": "ipmi",
         }
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
-    code, output = run(tmp_path, role, {GROUPS[role]: {"hosts": hosts}}, "-e", "hwaccel_summary_file=summary.json")
+    groups: dict[str, t.Any] = {GROUPS[role]: {"hosts": hosts}}
+    if role == "cluster_kubeadm":
+        # Its variables are those of the cluster.
+        cluster = {"bad": {"hwaccel_installer": "kubeadm", "ansible_connection": "local", **given}}
+        groups = {
+            "gpu_clusters": {"hosts": cluster},
+            "control_plane": {"hosts": {"cp1": {"ansible_ssh_executable": str(ssh)}}},
+        }
+    code, output = run(tmp_path, role, groups, "-e", "hwaccel_summary_file=summary.json")
     assert code == 2, output[-3000:]
     found = reported(tmp_path / "summary.json")
     for name, value in given.items():

@@ -16,6 +16,7 @@ SOURCES = {
     **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "modules", "plugin_utils")},
     "fleet_agent": "roles/sandbox/files/fleet_agent",
     "live_mutations": "tests/live/mutations",
+    "cluster_rig": "tests/cluster/rig",
     "node_rig": "tests/node/rig",
 }
 

@@ -41,7 +41,7 @@ def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         complete = False
     return {
         "name": name,
-        "profile": variables.get("hwaccel_distribution") or "",
+        "profile": variables.get("hwaccel_installer") or variables.get("hwaccel_distribution") or "",
         "address": variables.get("hwaccel_load_balancer_address") or "",
         "machine_network": variables.get("hwaccel_machine_network") or [],
         "bootstrap_complete": complete,

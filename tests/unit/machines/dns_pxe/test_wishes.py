@@ -35,8 +35,8 @@ class Server:
         self.changes: list[str] = []
         self.nginx, self.now = "", 100.0
 
-    def run(self, joined: dict[str, t.Any] = NEW, *again: str, **changed: t.Any) -> list[str]:
-        given = settings(joined=joined, install_again=list(again), **changed)
+    def run(self, joined: dict[str, t.Any] | None = None, *again: str, **changed: t.Any) -> list[str]:
+        given = settings(joined=NEW if joined is None else joined, install_again=list(again), **changed)
         self.now += 10
         observed = dataclasses.replace(host(), now=self.now)
         observed.files.update({path: File(path, text) for path, text in self.records.items()})

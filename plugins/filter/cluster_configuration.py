@@ -1,0 +1,80 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter: the configuration with which an installer makes a machine a node."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+
+DOCUMENTATION = r"""
+name: cluster_configuration
+version_added: 0.2.0
+short_description: Configuration with which an installer makes a machine a node
+description:
+  - Renders the configuration of C(kubeadm init) or C(kubeadm join) for one machine. It holds secrets, so tasks that use it need C(no_log).
+author:
+  - hwaccel.gpu contributors (@hwaccel)
+positional: _input, role
+options:
+  _input:
+    description: Settings of the cluster, by the names of the role's variables without the name of the role.
+    type: dict
+    required: true
+  role:
+    description: The role that installs the cluster.
+    type: str
+    required: true
+    choices: [cluster_kubeadm]
+  what:
+    description: What the configuration is for.
+    type: str
+    required: true
+    choices: [init, join]
+  machine:
+    description: C(node), C(address), C(serves) and C(taints) of the machine.
+    type: dict
+    required: true
+  secrets:
+    description: C(token) and C(certificate_key) of this run, and to join also C(certificate), that of the cluster's authority in PEM.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Write the configuration of kubeadm
+  ansible.builtin.copy:
+    content: "{{ settings | hwaccel.gpu.cluster_configuration('cluster_kubeadm', what='join', machine=machine, secrets=secrets) }}"
+    dest: /run/kubeadm/config.yaml
+    mode: "0600"
+  no_log: true
+"""
+
+RETURN = r"""
+_value:
+  description: The configuration, in YAML.
+  type: str
+"""
+
+_CONFIGURED: dict[str, t.Callable[..., str]] = {"cluster_kubeadm": kubeadm.configured}
+
+
+def cluster_configuration(
+    settings: dict[str, t.Any], role: str, what: str, machine: dict[str, t.Any], secrets: dict[str, t.Any]
+) -> str:
+    """See DOCUMENTATION."""
+    compute = of_role("cluster_configuration", role, _CONFIGURED)
+    # YAML has no form for Ansible's own types of texts.
+    given = [_variables.plain(one) for one in (settings, machine, secrets)]
+    return t.cast("str", computed("cluster_configuration", lambda: compute(*given, what)))
+
+
+class FilterModule:
+    """The filter, by its name."""
+
+    def filters(self) -> dict[str, t.Any]:
+        return {"cluster_configuration": cluster_configuration}

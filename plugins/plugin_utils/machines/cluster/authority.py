@@ -1,0 +1,84 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A certificate authority of a cluster, by which machines that belong together are recognized. Pure.
+
+cryptography is imported only when a certificate is read, as only installers of clusters need it on the controller.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+
+_FIRST = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def fingerprint(pem: str) -> str:
+    """SHA-256 of the first certificate in DER, as `openssl x509 -fingerprint` computes it, in lower case. Empty if there is none that can be read."""
+    certificate = _read(pem)
+    if certificate is None:
+        return ""
+    return hashlib.sha256(certificate.public_bytes(_library().serialization.Encoding.DER)).hexdigest()
+
+
+def key_hash(pem: str) -> str:
+    """What kubeadm takes as caCertHashes: SHA-256 of the public key's SubjectPublicKeyInfo (RFC 7469), with its prefix.
+
+    Raises HwaccelError if this is not a certificate.
+    """
+    certificate = _read(pem)
+    if certificate is None:
+        raise HwaccelError(
+            "the cluster's certificate authority cannot be read", "", "", "compare it with that of another server"
+        )
+    formats = _library().serialization
+    key = certificate.public_key().public_bytes(formats.Encoding.DER, formats.PublicFormat.SubjectPublicKeyInfo)
+    return f"sha256:{hashlib.sha256(key).hexdigest()}"
+
+
+def days_left(pem: str, now: float) -> int | None:
+    """Whole days until the first certificate expires, negative once it has. None if there is none. now: in seconds since 1970."""
+    certificate = _read(pem)
+    if certificate is None:
+        return None
+    left: datetime.timedelta = certificate.not_valid_after_utc - datetime.datetime.fromtimestamp(now, datetime.UTC)
+    return left.days
+
+
+def short(found: str) -> str:
+    """A fingerprint in messages."""
+    return f"{found[:16]}…" if found else "none"
+
+
+def _read(pem: str) -> t.Any:
+    block = _FIRST.search(pem)
+    if block is None:
+        return None
+    try:
+        return _library().x509.load_pem_x509_certificate(block.group().encode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+class _Library(t.NamedTuple):
+    x509: t.Any
+    serialization: t.Any
+
+
+def _library() -> _Library:
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+    except ImportError:
+        raise HwaccelError(
+            "the Python package cryptography is missing",
+            "the Python of Ansible",
+            "it reads the certificate authorities of clusters",
+            "install it: pip install 'cryptography>=42.0'",
+        ) from None
+    return _Library(x509, serialization)

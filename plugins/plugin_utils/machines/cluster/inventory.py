@@ -1,0 +1,85 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines of a cluster that is to be installed, from an inventory. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import AGENT, SERVER
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+
+#: What machines of a group become.
+GROUPS = {"control_plane": SERVER, "workers": AGENT, "edge_nodes": AGENT}
+#: Port of the API server where an endpoint names none.
+PORT = 6443
+
+
+def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
+    """machines: of the cluster, servers first, each with host, node, address, role, labels and taints. endpoint: host and port, empty if there is none."""
+    variables = hostvars[cluster]
+    found = machines_of(groups, hostvars, cluster)
+    servers = [one["address"] for one in found if one["role"] == SERVER]
+    given = str(variables.get("hwaccel_api_endpoint") or variables.get("hwaccel_load_balancer_address") or "")
+    lone = servers[0] if len(servers) == 1 else ""
+    return {
+        "machines": found,
+        "endpoint": with_port(given or lone),
+        "even_servers": bool(machines.truth(variables.get("hwaccel_even_servers"))),
+    }
+
+
+def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, t.Any]:
+    """clusters: those that an installer makes, by their names. machines: names of theirs, servers first. only: names of clusters, all if empty.
+
+    Without a server in the inventory no variable is read: this is asked in every run, also of hundreds of clusters that exist. Neither is it where Ansible
+    has no variables of hosts, as for --syntax-check.
+    """
+    if not groups.get("control_plane") or not hostvars:
+        return {"clusters": [], "machines": []}
+    chosen = [only] if isinstance(only, str) and only else only
+    clusters = [
+        cluster
+        for cluster in groups.get("gpu_clusters", ())
+        if (not chosen or cluster in chosen) and hostvars[cluster].get("hwaccel_installer")
+    ]
+    return {
+        "clusters": clusters,
+        "machines": [one["host"] for cluster in clusters for one in machines_of(groups, hostvars, cluster)],
+    }
+
+
+def machines_of(groups: Groups, hostvars: Variables, cluster: str) -> list[dict[str, t.Any]]:
+    clusters = list(groups.get("gpu_clusters", ()))
+    lone = clusters[0] if len(clusters) == 1 else ""
+    return [
+        _machine(name, hostvars[name], role)
+        for group, role in GROUPS.items()
+        for name in groups.get(group, ())
+        if (hostvars[name].get("hwaccel_cluster") or lone) == cluster
+    ]
+
+
+def with_port(endpoint: str) -> str:
+    """An endpoint with a port. IPv6 addresses get brackets."""
+    if not endpoint:
+        return ""
+    text = endpoint.removeprefix("https://").rstrip("/")
+    if text.count(":") > 1 and "[" not in text:
+        text = f"[{text}]"
+    return text if text.rpartition("]")[2].count(":") else f"{text}:{PORT}"
+
+
+def _machine(name: str, variables: c.Mapping[str, t.Any], role: str) -> dict[str, t.Any]:
+    return {
+        "host": name,
+        "node": str(variables.get("hwaccel_node_name") or name),
+        "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""),
+        "role": role,
+        "serves": role == SERVER,
+        "labels": dict(variables.get("hwaccel_node_labels") or {}),
+        "taints": list(variables.get("hwaccel_node_taints") or ()),
+    }

@@ -1,0 +1,174 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps after which machines are one cluster, from what they are now. The same for all installers. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import identity
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
+    ABSENT,
+    AGENT,
+    HALF,
+    SERVER,
+    Answer,
+    Machine,
+    unique,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version
+
+#: What a step does. Servers are taken one at a time, agents in batches.
+INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """version: of Kubernetes. endpoint: host and port at which machines and clients reach the API server, empty if none is set.
+
+    even_servers: whether an even number of servers is accepted. at_a_time: agents of a batch.
+    """
+
+    version: Version
+    endpoint: str = ""
+    even_servers: bool = False
+    at_a_time: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """do: see above. hosts: names in the inventory."""
+
+    do: str
+    hosts: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{_VERBS[self.do].format(', '.join(self.hosts))}: {self.why}"
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {**dataclasses.asdict(self), "hosts": list(self.hosts), "text": str(self)}
+
+
+_VERBS = {
+    INIT: "initialize the cluster on {}",
+    JOIN_SERVER: "join the server {}",
+    JOIN_AGENTS: "join {}",
+    RESET: "reset {}",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """leader: a server that is a member, or the one that initializes the cluster; empty if there is none."""
+
+    steps: tuple[Step, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    leader: str = ""
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {
+            "steps": [step.as_dict() for step in self.steps],
+            "faults": [fault.as_dict() for fault in self.faults],
+            "predicted": [str(step) for step in self.steps],
+            "leader": self.leader,
+        }
+
+
+def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decision:
+    """machines: all of the cluster, in the order of the inventory. answer: of the endpoint.
+
+    Without faults the steps end with all observed machines in one cluster. A machine that could not be observed has no step: an agent is left
+    out, and a server is a fault as soon as there is a step, because another one must not be taken away or added then.
+    """
+    servers = [machine for machine in machines if machine.role == SERVER]
+    faults = [
+        *_counts(servers, wish),
+        *unique(machines),
+        *identity.faults(machines, answer),
+        *_versions(machines, wish),
+    ]
+    leader = next((one for one in servers if one.joined), None)
+    steps = _resets(machines, leader) if not faults else []
+    first = None if leader or not servers else servers[0]
+    if first and not any(machine.has_data for machine in machines):
+        steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
+    elif first:
+        faults.append(_unfinished([machine for machine in machines if machine.has_data]))
+    steps += [
+        Step(JOIN_SERVER, (one.host,), "it is no member of the cluster")
+        for one in servers
+        if one is not first and one.state in (ABSENT, HALF)
+    ]
+    steps += _agents(machines, wish.at_a_time)
+    faults += _unobserved(servers) if steps else []
+    return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
+
+
+_NOBODY = Machine("", "", "", AGENT)
+
+
+def _resets(machines: c.Sequence[Machine], leader: Machine | None) -> list[Step]:
+    """Machines on which an earlier run was interrupted. What they hold is known to no member, as they are none."""
+    return [
+        Step(RESET, (one.host,), f"an earlier run was interrupted there ({one.found.why})")
+        for one in machines
+        if one.found and one.state == HALF and (leader or not one.has_data)
+    ]
+
+
+def _agents(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
+    hosts = [one.host for one in machines if one.role == AGENT and one.state in (ABSENT, HALF)]
+    return [
+        Step(JOIN_AGENTS, tuple(hosts[place : place + at_a_time]), "not a member of the cluster")
+        for place in range(0, len(hosts), at_a_time)
+    ]
+
+
+def _counts(servers: c.Sequence[Machine], wish: Wish) -> list[Fault]:
+    if not servers:
+        next_step = "add a machine of this cluster to the group control_plane"
+        return [Fault("the cluster has no server", "group control_plane", "", next_step)]
+    faults = []
+    if len(servers) % 2 == 0 and not wish.even_servers:
+        why = f"the loss of {len(servers) // 2} of them stops the cluster, as with {len(servers) - 1} servers, and more of them can be lost"
+        next_step = "add or remove one, or set hwaccel_even_servers: true if this is known"
+        faults.append(Fault(f"the cluster has {len(servers)} servers", "group control_plane", why, next_step))
+    if not wish.endpoint:
+        why = "machines would depend on one server"
+        next_step = "set hwaccel_api_endpoint, or hwaccel_load_balancer_address"
+        faults.append(
+            Fault(f"the cluster has {len(servers)} servers and no endpoint", "hwaccel_api_endpoint", why, next_step)
+        )
+    return faults
+
+
+def _versions(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
+    """Members of another version: what runs is not changed by the way."""
+    wanted = ".".join(map(str, wish.version))
+    other = [one for one in machines if one.found and one.joined and one.found.version != wish.version]
+    if not other:
+        return []
+    found = sorted({".".join(map(str, one.found.version)) for one in other if one.found})
+    what = f"{some(one.host for one in other)} run Kubernetes {', '.join(found)}, and {wanted} is set"
+    return [Fault(what, "", "", f"set the version that runs, or upgrade the cluster to {wanted} first")]
+
+
+def _unfinished(owners: c.Sequence[Machine]) -> Fault:
+    names = some(one.host for one in owners)
+    next_step = f"start its API server if it is a server of this cluster; if its data are not needed, run `kubeadm reset` on {names}"
+    return Fault(f"{names} has data of a cluster, and no server is a member of it", "", "", next_step)
+
+
+def _unobserved(servers: c.Sequence[Machine]) -> list[Fault]:
+    lost = [one.host for one in servers if one.found is None]
+    if not lost:
+        return []
+    why = "no server is added, and no machine joins, while another server cannot be seen"
+    next_step = "correct what is reported for it, or take it out of the inventory once it is gone for good"
+    return [Fault(f"{some(lost)} could not be observed, or has problems of its own", "", why, next_step)]

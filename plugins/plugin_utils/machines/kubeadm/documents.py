@@ -1,0 +1,129 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The configuration that kubeadm reads, as documents. Pure.
+
+Source: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import copy
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+
+_API, _KUBELET, _PROXY = "kubeadm.k8s.io/v1beta4", "kubelet.config.k8s.io/v1beta1", "kubeproxy.config.k8s.io/v1alpha1"
+#: How long a bootstrap token is valid at most. The run deletes it at its end.
+_TOKEN_TTL = "15m"
+#: Taint of a server (https://kubernetes.io/docs/reference/labels-annotations-taints/#node-role-kubernetes-io-control-plane).
+_SERVER_TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+Data = c.Mapping[str, t.Any]
+Document = dict[str, t.Any]
+
+
+def init(settings: Data, machine: Data, secrets: Data) -> str:
+    """For `kubeadm init`, and for its phases on a server that exists.
+
+    settings: of the cluster. machine: node, address, taints. secrets: token and certificate_key, which are valid for this run.
+    """
+    configuration = {
+        "apiVersion": _API,
+        "kind": "InitConfiguration",
+        "bootstrapTokens": [{"token": secrets["token"], "ttl": _TOKEN_TTL}],
+        "certificateKey": secrets["certificate_key"],
+        "localAPIEndpoint": {"advertiseAddress": machine["address"]},
+        "nodeRegistration": _registration(settings, machine, [_SERVER_TAINT]),
+        "skipPhases": _skipped(settings),
+    }
+    documents = [configuration, _cluster(settings), _kubelet(settings), _proxy(settings)]
+    return _text(settings, documents)
+
+
+def join(settings: Data, machine: Data, secrets: Data) -> str:
+    """For `kubeadm join`. machine: in addition, whether it serves. secrets: in addition, certificate: the cluster's authority in PEM."""
+    configuration: Document = {
+        "apiVersion": _API,
+        "kind": "JoinConfiguration",
+        "discovery": {
+            "bootstrapToken": {
+                "apiServerEndpoint": settings["endpoint"],
+                "token": secrets["token"],
+                "caCertHashes": [authority.key_hash(secrets["certificate"])],
+            }
+        },
+        "nodeRegistration": _registration(settings, machine, [_SERVER_TAINT] if machine["serves"] else []),
+    }
+    if machine["serves"]:
+        configuration["controlPlane"] = {
+            "certificateKey": secrets["certificate_key"],
+            "localAPIEndpoint": {"advertiseAddress": machine["address"]},
+        }
+    return _text(settings, [configuration])
+
+
+def checked(settings: Data, machine: Data) -> str:
+    """What `kubeadm config validate` reads: as for init, without a secret."""
+    return init(settings, machine, {"token": "abcdef.0123456789abcdef", "certificate_key": "0" * 64})
+
+
+def _registration(settings: Data, machine: Data, taints: c.Sequence[Data]) -> Document:
+    found: Document = {
+        "name": machine["node"],
+        "kubeletExtraArgs": [{"name": "node-ip", "value": machine["address"]}],
+        "ignorePreflightErrors": list(settings["ignored_errors"]),
+        "taints": [*taints, *map(dict, machine.get("taints", ()))],
+    }
+    if settings["runtime_socket"]:
+        found["criSocket"] = settings["runtime_socket"]
+    return found
+
+
+def _skipped(settings: Data) -> list[str]:
+    proxy = ["addon/kube-proxy"] if settings["proxy_mode"] == "none" else []
+    return [*settings["skipped_phases"], *proxy]
+
+
+def _cluster(settings: Data) -> Document:
+    host = settings["endpoint"].rpartition(":")[0].strip("[]")
+    found: Document = {
+        "apiVersion": _API,
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{settings['version']}",
+        "controlPlaneEndpoint": settings["endpoint"],
+        "networking": {
+            "podSubnet": settings["pod_network"],
+            "serviceSubnet": settings["service_network"],
+            "dnsDomain": settings["dns_domain"],
+        },
+        "apiServer": {"certSANs": list(dict.fromkeys([host, *settings["names"]]))},
+    }
+    if settings["image_repository"]:
+        found["imageRepository"] = settings["image_repository"]
+    return found
+
+
+def _kubelet(settings: Data) -> Document:
+    return {"apiVersion": _KUBELET, "kind": "KubeletConfiguration", "cgroupDriver": settings["cgroup_driver"]}
+
+
+def _proxy(settings: Data) -> Document:
+    mode = {} if settings["proxy_mode"] == "none" else {"mode": settings["proxy_mode"]}
+    return {"apiVersion": _PROXY, "kind": "KubeProxyConfiguration", **mode}
+
+
+def _text(settings: Data, documents: c.Sequence[Document]) -> str:
+    given = settings["configuration"]
+    merged = [_merged(one, given.get(one["kind"], {})) for one in documents]
+    return plain_yaml.text(merged, start=True)
+
+
+def _merged(into: c.Mapping[str, t.Any], other: c.Mapping[str, t.Any]) -> Document:
+    """Dictionaries are merged key by key, everything else is replaced."""
+    found = dict(copy.deepcopy(into))
+    for key, value in other.items():
+        both = isinstance(value, c.Mapping) and isinstance(found.get(key), c.Mapping)
+        found[key] = _merged(found[key], value) if both else copy.deepcopy(value)
+    return found

@@ -1,0 +1,200 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of the role cluster_kubeadm for one machine: what it needs before it can become a node. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import functools
+import posixpath
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline, record, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
+
+Settings = c.Mapping[str, t.Any]
+#: Ports of a node and of a server (https://kubernetes.io/docs/reference/networking/ports-and-protocols/).
+_NODE_PORTS = {10250: "kubelet"}
+_SERVER_PORTS = {
+    6443: "kube-apiserver",
+    2379: "etcd",
+    2380: "etcd",
+    10257: "kube-controller-manager",
+    10259: "kube-scheduler",
+}
+#: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
+_OLDEST = (1, 32)
+_MODULES = ("overlay", "br_netfilter")
+_text = functools.partial(templating.render, "cluster_kubeadm")
+
+
+def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
+    """The plan, in plain data. settings: the role's variables by their names without cluster_kubeadm_.
+
+    found: as model.Found documents it; identity: as model.Machine. packages: missing ones; apt: whether apt installs them.
+    programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
+    files, contents, folders, absent: as files.written documents them. forwards: whether forwarding of packets has to be switched on.
+    actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
+    """
+    now = finding.found(host)
+    faults = [*oneline.faults("cluster_kubeadm", settings), *record.faults(host, places.ROLE)]
+    skipped = settings["skipped_checks"]
+    lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
+    # A member runs in spite of them, and other changes must not wait for them.
+    faults += [] if now.state == MEMBER else lacking
+    faults += _version_faults(host, settings)
+    contents = _contents(host, settings) if not faults else []
+    made = written(host, contents)
+    programs = _programs(host, settings)
+    packages = _packages(host, settings)
+    kept = Record() if record.faults(host, places.ROLE) else record.read(host, places.ROLE) or _first(host)
+    new = _recorded(kept, host, contents, packages)
+    touched = [one["path"] for one in made["files"]]
+    return {
+        "messages": [str(fault) for fault in lacking] if now.state == MEMBER else [],
+        "faults": [fault.as_dict() for fault in faults],
+        "found": now.as_dict(),
+        "identity": prerequisites.identity(host, settings["node"], skipped),
+        "packages": packages,
+        "apt": "apt-get" in host.fact("managers").split(),
+        "programs": programs,
+        "images": _images(host, settings),
+        **made,
+        "stops": [],
+        "forwards": host.fact("ip_forward") == "0",
+        "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
+        "actions": [one.as_dict() for one in _actions(host, contents, touched)],
+        "record": "" if faults else record.changed(host, places.ROLE, new),
+    }
+
+
+def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
+    kubelet: Settings = settings["configuration"].get("KubeletConfiguration", {})
+    serves = settings["role"] == SERVER
+    return prerequisites.Needs(
+        ports={**_NODE_PORTS, **(_SERVER_PORTS if serves else {})},
+        networks={"network of pods": settings["pod_network"], "network of Services": settings["service_network"]},
+        version=version_of(settings["version"]),
+        serves=serves,
+        member=now.state == MEMBER or now.running or now.data,
+        without_cgroup_1=bool(kubelet.get("failCgroupV1", True)),
+        swap=not kubelet.get("failSwapOn", True),
+    )
+
+
+def _programs(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
+    found = []
+    for one in settings["programs"]:
+        path = f"{places.PROGRAMS_FOLDER}/{one['name']}"
+        if f"sha256:{host.checksums.get(path)}" != one["checksum"]:
+            found.append({**one, "path": path, "remote": _remote(one)})
+    return found
+
+
+def _version_faults(host: Host, settings: Settings) -> list[Fault]:
+    """A version that is too old or not set, and programs that are neither there nor given."""
+    version, faults = version_of(settings["version"]), []
+    if version < _OLDEST:
+        what = (
+            f"Kubernetes {settings['version']} is not supported" if version else "the version of Kubernetes is not set"
+        )
+        next_step = f"set one such as 1.36.4, and at least {_OLDEST[0]}.{_OLDEST[1]}"
+        faults.append(Fault(what, "cluster_kubeadm_version", "", next_step))
+    given = {one["name"] for one in settings["programs"]} | set(host.fact("programs").split())
+    if missing := [name for name in places.PROGRAMS if name not in given]:
+        next_step = "set cluster_kubeadm_programs, or install the packages of Kubernetes first"
+        faults.append(Fault(f"{', '.join(missing)} is not installed", "cluster_kubeadm_programs", "", next_step))
+    return faults
+
+
+def _images(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
+    return [
+        {**one, "name": name, "remote": _remote(one)}
+        for one in settings["images"]
+        if host.text(f"{places.IMPORTED}/{(name := posixpath.basename(str(one['source'])))}").strip() != one["checksum"]
+    ]
+
+
+def _remote(one: c.Mapping[str, t.Any]) -> bool:
+    """Whether its source is an address, which the machine downloads from, and not a path on the controller."""
+    return str(one["source"]).startswith(("http://", "https://"))
+
+
+def _packages(host: Host, settings: Settings) -> list[str]:
+    return [] if {"containerd", "crio"} & set(host.fact("programs").split()) else list(settings["runtime_packages"])
+
+
+def _contents(host: Host, settings: Settings) -> list[Content]:
+    contents = [
+        Content(places.MODULES, "\n".join(_MODULES) + "\n"),
+        Content(places.SYSCTL, "net.ipv4.ip_forward = 1\n"),
+    ]
+    if any(one["name"] == "kubelet" for one in settings["programs"]):
+        contents += [
+            Content(places.UNIT, _text("kubelet.service")),
+            Content(places.UNIT_DROP_IN, _text("kubelet.service.conf")),
+        ]
+    if _owns_containerd(host):
+        release = host.version("containerd")
+        contents.append(
+            Content(
+                places.CONTAINERD,
+                _text(
+                    "containerd.toml",
+                    version=3 if release >= (2,) else 2,
+                    systemd=settings["cgroup_driver"] == "systemd",
+                    pause=settings["pause_image"],
+                ),
+            )
+        )
+    return contents
+
+
+def _owns_containerd(host: Host) -> bool:
+    """Whether containerd's configuration is the role's: there was none, or it is as the role has written it."""
+    try:
+        kept = record.read(host, places.ROLE) or Record()
+    except HwaccelError:
+        return False
+    if places.CONTAINERD not in host.files:
+        return not host.unit("crio").loaded
+    before = kept.files.get(places.CONTAINERD)
+    return before is not None and digest(host.text(places.CONTAINERD)) == before.written
+
+
+def _actions(host: Host, contents: c.Sequence[Content], touched: c.Collection[str]) -> list[Action]:
+    actions = []
+    if host.unit("containerd").loaded or places.CONTAINERD in {one.path for one in contents}:
+        unit = host.unit("containerd")
+        stale = host.newer(places.CONTAINERD, unit.started_at) and _owns_containerd(host)
+        if not unit.active:
+            actions.append(Action("containerd", "started", "nodes need it", health=("ctr", "version")))
+        elif places.CONTAINERD in touched or stale:
+            actions.append(Action("containerd", "restarted", f"{places.CONTAINERD} changes", health=("ctr", "version")))
+    if not host.unit("kubelet").enabled:
+        # kubeadm starts it, but only the next boot shows that nothing has enabled it.
+        actions.append(Action("kubelet", "started", "it has to start at each boot", health=("true",)))
+    return actions
+
+
+def _first(host: Host) -> Record:
+    return Record(services=record.services(host, ("containerd", "kubelet")))
+
+
+def _recorded(kept: Record, host: Host, contents: c.Sequence[Content], packages: c.Iterable[str]) -> Record:
+    files = dict(kept.files)
+    for one in contents:
+        if differs(host, one):
+            before = files.get(one.path)
+            files[one.path] = FileBefore(before.existed if before else one.path in host.files, digest(one.text))
+    return dataclasses.replace(kept, files=files, packages=tuple(sorted({*kept.packages, *packages})))

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role cluster_kubeadm observes of a machine."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+
+_FACTS: dict[str, tuple[str, ...]] = {
+    **prerequisites.FACTS,
+    # Kubeconfigs hold keys, so only whether they exist is read, and the one line that is needed.
+    "present": (
+        "exists",
+        places.ADMIN,
+        places.KUBELET_CONF,
+        places.BOOTSTRAP,
+        places.API_SERVER,
+        places.ETCD,
+        places.DATA,
+        places.AUTHORITY,
+        places.KUBELET_CONFIG,
+    ),
+    "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
+    "managers": ("programs", "apt-get", "dnf"),
+    "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),
+}
+
+
+def request(settings: c.Mapping[str, t.Any]) -> Request:
+    """settings: the role's variables by their names without cluster_kubeadm_."""
+    names = [str(one["name"]) for one in settings["programs"]]
+    return Request(
+        files=(
+            places.RECORD,
+            places.AUTHORITY,
+            *places.CERTIFICATES,
+            places.UNIT,
+            places.UNIT_DROP_IN,
+            places.SYSCTL,
+            places.MODULES,
+            places.CONTAINERD,
+        ),
+        patterns=(f"{places.IMPORTED}/*",),
+        checksums=tuple(f"{places.PROGRAMS_FOLDER}/{name}" for name in names),
+        units=("kubelet", "containerd", "crio", *places.FOREIGN),
+        commands=(
+            CommandRequest("kubelet", ("kubelet", "--version")),
+            CommandRequest("kubeadm", ("kubeadm", "version", "-o", "short")),
+            CommandRequest("containerd", ("containerd", "--version")),
+        ),
+        facts=_FACTS,
+        network=True,
+    )

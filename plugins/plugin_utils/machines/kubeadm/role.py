@@ -1,0 +1,60 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The functions for tasks of the role cluster_kubeadm: texts and plain data in, plain data out. Pure."""
+
+from __future__ import annotations
+
+import base64
+import collections.abc as c
+import typing as t
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import request as asking
+
+_Data = c.Mapping[str, t.Any]
+#: By the name of what kubeadm does with it.
+_CONFIGURATIONS: dict[str, t.Callable[[_Data, _Data, _Data], str]] = {"init": documents.init, "join": documents.join}
+
+
+def requested(settings: _Data) -> host.Request:
+    """As request.request documents it."""
+    return asking.request(settings)
+
+
+def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
+    """As plan.plan documents it."""
+    return plan.plan(host.read(printed), settings)
+
+
+def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
+    """The configuration of `kubeadm init` or `kubeadm join`, as documents.init and documents.join document it."""
+    return _CONFIGURATIONS[what](settings, machine, secrets)
+
+
+def answered(result: _Data) -> Answer:
+    """What the endpoint has answered. result: of the module uri, for the ConfigMap cluster-info, which kubeadm lets everyone read.
+
+    Without it, an endpoint answers too: an API server that is another one, or that has not been initialized completely.
+    """
+    if int(result.get("status", -1)) < 0:
+        return Answer()
+    try:
+        config = yaml.safe_load(result["json"]["data"]["kubeconfig"])
+        certificate = base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode("ascii")
+    except (KeyError, TypeError, ValueError, IndexError, yaml.YAMLError):
+        return Answer(answers=True)
+    return Answer(True, authority.fingerprint(certificate))
+
+
+def connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
+    """Options of a connection, from the text of an admin kubeconfig, which names the server on which it was written. endpoint: host and port."""
+    config = yaml.safe_load(kubeconfig)
+    for one in config["clusters"]:
+        one["cluster"]["server"] = f"https://{endpoint}"
+    return {"kubeconfig": config}

@@ -1,0 +1,192 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks this machine's own part of its cluster, on the machine.
+
+member.py health NODE ADDRESS ENDPOINT   prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
+                                         server is asked, and its etcd must be a voter; an agent's node is asked of the endpoint
+member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
+member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
+                                         address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
+member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
+
+Certificates are those that kubeadm has written. etcd is asked through its JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway).
+Needs Python 3.6 or newer, and nothing else.
+"""
+
+import base64
+import json
+import os
+import re
+import ssl
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+
+FOLDER = "/etc/kubernetes"
+AUTHORITY = FOLDER + "/pki/ca.crt"
+KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+ETCD = FOLDER + "/pki/etcd"
+#: Seconds for an answer.
+PATIENCE = 10
+
+
+def context(authority, certificate="", key=""):
+    made = ssl.create_default_context(cafile=authority)
+    if certificate:
+        made.load_cert_chain(certificate, key or None)
+    return made
+
+
+def ask(url, tls, method="GET", body=None, kind="application/json"):
+    """The body of the response. Raises OSError, also for a status that is an error."""
+    request = urllib.request.Request(url, data=body, method=method, headers={"Content-Type": kind})
+    with urllib.request.urlopen(request, timeout=PATIENCE, context=tls) as response:
+        return response.read().decode("utf-8", "replace")
+
+
+def node_reasons(server, node):
+    """Why the Node is not Ready."""
+    body = json.loads(ask(f"{server}/api/v1/nodes/{node}", context(AUTHORITY, KUBELET)))
+    for one in body.get("status", {}).get("conditions", ()):
+        if one["type"] == "Ready":
+            return [] if one["status"] == "True" else [f"node {node} is not Ready: {one.get('message', '')}"]
+    return [f"node {node} has no condition Ready yet"]
+
+
+def etcd(path, body):
+    """The response of this machine's etcd."""
+    tls = context(ETCD + "/ca.crt", ETCD + "/healthcheck-client.crt", ETCD + "/healthcheck-client.key")
+    return json.loads(ask("https://127.0.0.1:2379/v3/" + path, tls, "POST", json.dumps(body).encode("utf-8")))
+
+
+def members(node):
+    return [one for one in etcd("cluster/member/list", {}).get("members", ()) if one.get("name") == node]
+
+
+def etcd_reasons(node):
+    """Why the member of this machine is not a voter."""
+    mine = members(node)
+    if not mine:
+        return [f"etcd has no member {node}"]
+    return [f"etcd's member {node} is still a learner"] if mine[0].get("isLearner") else []
+
+
+def tried(what, call, *arguments):
+    try:
+        return call(*arguments)
+    except (OSError, ValueError, KeyError) as error:
+        return [f"{what}: {error}"]
+
+
+def api_reasons(server):
+    text = ask(server + "/readyz", context(AUTHORITY))
+    return [] if text == "ok" else [f"the API server is not ready: {text[:200]}"]
+
+
+def health(node, address, endpoint):
+    serves = os.path.exists(FOLDER + "/manifests/kube-apiserver.yaml")
+    server = f"https://{joined(address, '6443') if serves else endpoint}"
+    reasons = tried(f"the API server at {server}", api_reasons, server)
+    if not reasons:
+        reasons = tried(f"node {node}", node_reasons, server, node)
+    if not reasons and os.path.exists(FOLDER + "/manifests/etcd.yaml"):
+        reasons = tried("etcd", etcd_reasons, node)
+    return reasons
+
+
+def joined(address, port):
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def administrator():
+    """TLS with the credentials of admin.conf, which are in the file itself. OpenSSL reads them from files only."""
+    with open(FOLDER + "/admin.conf", encoding="utf-8") as file:
+        text = file.read()
+    pair = {
+        name: base64.b64decode(re.search(rf"client-{name}-data: (\S+)", text).group(1))
+        for name in ("certificate", "key")
+    }
+    with tempfile.NamedTemporaryFile(dir="/run") as file:
+        file.write(pair["certificate"] + b"\n" + pair["key"])
+        file.flush()
+        return context(AUTHORITY, file.name)
+
+
+def label(address, labels, how):
+    tls = administrator()
+    for node, wanted in json.loads(labels).items():
+        url = f"https://{joined(address, '6443')}/api/v1/nodes/{node}"
+        present = json.loads(ask(url, tls))["metadata"].get("labels", {})
+        differing = {key: value for key, value in wanted.items() if present.get(key) != value}
+        if not differing:
+            continue
+        if how == "apply":
+            body = json.dumps({"metadata": {"labels": differing}}).encode("utf-8")
+            ask(url, tls, "PATCH", body, "application/merge-patch+json")
+        print(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
+
+
+def found(url, tls, method="GET"):
+    """The body of the response, None if there is no such object."""
+    try:
+        return ask(url, tls, method)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+    return None
+
+
+def deleted(url, tls):
+    return found(url, tls, "DELETE") is not None
+
+
+def occupied(node, address):
+    """Why this Node is not what is left of the machine with this address: two machines have the same name. Empty if it is."""
+    status = node.get("status", {})
+    places = [one["address"] for one in status.get("addresses", ()) if one["type"] == "InternalIP"]
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+    if not ready or address in places:
+        return ""
+    return f"the cluster has a node of this name at {', '.join(places)}, which is Ready, and the machine at {address} is none"
+
+
+def forget(address, machines):
+    tls, nodes = administrator(), f"https://{joined(address, '6443')}/api/v1/nodes/"
+    wanted = json.loads(machines)
+    present = {name: json.loads(text) for name in wanted for text in [found(nodes + name, tls)] if text}
+    taken = {name: why for name in present for why in [occupied(present[name], wanted[name])] if why}
+    for name, why in taken.items():
+        print(f"{name}: {why}")
+    if taken:
+        return 1
+    stacked = os.path.exists(FOLDER + "/manifests/etcd.yaml")
+    for name in wanted:
+        for one in members(name) if stacked else ():
+            etcd("cluster/member/remove", {"ID": one["ID"]})
+            print(f"remove the member {name} of etcd")
+        if name in present and deleted(nodes + name, tls):
+            print(f"delete the node {name}")
+    return 0
+
+
+def withdraw(token, address):
+    tls, secrets = administrator(), f"https://{joined(address, '6443')}/api/v1/namespaces/kube-system/secrets/"
+    # kubeadm gives the certificates a token as their owner, which only serves to end them.
+    owners = json.loads(found(secrets + "kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
+    for name in ["bootstrap-token-" + token, "kubeadm-certs"] + [one["name"] for one in owners]:
+        deleted(secrets + name, tls)
+
+
+def main(command, *arguments):
+    if command != "health":
+        return {"forget": forget, "label": label, "withdraw": withdraw}[command](*arguments) or 0
+    reasons = health(*arguments)
+    for one in reasons:
+        print(one)
+    return 1 if reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

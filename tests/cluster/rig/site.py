@@ -1,0 +1,126 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster of the rig's machines, as an inventory has it.
+
+site = Site(rig, servers=("cp1", "cp2", "cp3"), agents=("w1",), balancer="lb")
+run = site.play("cluster_kubeadm")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import pathlib
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import images
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig
+from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+NAME = "one"
+#: What a machine of the rig has instead of that of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE.
+_CONTAINERD = """version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.k8s.io/pause:3.10.2"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+"""
+_CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
+#: What the containers that stand for machines require of kubelet and kube-proxy: control groups of version 1, images that cannot be pulled again,
+#: and no limits of connections, which would be those of the whole host.
+_CONFIGURATION = {
+    "KubeletConfiguration": {
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "oomScoreAdj": 0,
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "1%",
+            "imagefs.available": "1%",
+            "nodefs.inodesFree": "1%",
+        },
+        "imageGCHighThresholdPercent": 100,
+    },
+    "KubeProxyConfiguration": {
+        "conntrack": {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"}
+    },
+}
+
+
+@dataclasses.dataclass
+class Site:
+    """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes."""
+
+    rig: ClusterRig
+    servers: tuple[str, ...]
+    agents: tuple[str, ...] = ()
+    balancer: str = ""
+    variables: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in (*self.servers, *self.agents):
+            self.machines[name] = self.boot(name)
+        if self.balancer:
+            self.machines[self.balancer] = self.rig.machine(self.balancer)
+            self.variables["hwaccel_load_balancer_address"] = self.machines[self.balancer].address
+
+    def boot(self, name: str) -> Machine:
+        machine = self.rig.machine(name)
+        machine.write("/etc/containerd/config.toml", _CONTAINERD)
+        machine.write("/etc/systemd/system/containerd.service.d/limits.conf", _CONTAINERD_UNIT)
+        return machine
+
+    def play(self, name: str = "cluster_kubeadm", *arguments: str, **more: t.Any) -> Run:
+        return self.rig.play(name, self.groups(), *arguments, clusters={NAME: self.cluster()}, **more)
+
+    def done(self, *arguments: str) -> Run:
+        run = self.play("cluster_kubeadm", *arguments)
+        assert run.rc == 0, run.stdout[-8000:]
+        return run
+
+    def groups(self) -> dict[str, dict[str, dict[str, t.Any]]]:
+        groups = {"control_plane": self.servers, "workers": self.agents}
+        if self.balancer:
+            groups["load_balancers"] = (self.balancer,)
+        return {
+            group: {name: {"hwaccel_node_labels": self.labels.get(name, {})} for name in names}
+            for group, names in groups.items()
+        }
+
+    def cluster(self) -> dict[str, t.Any]:
+        programs = self.rig.parts.programs
+        return {
+            "ansible_connection": "local",
+            "hwaccel_installer": "kubeadm",
+            "hwaccel_machines_at_a_time": 2,
+            "cluster_kubeadm_version": programs.version.removeprefix("v"),
+            "cluster_kubeadm_programs": [
+                {"name": name, **_file(programs.installed / name)} for name in ("kubeadm", "kubelet")
+            ],
+            "cluster_kubeadm_images": [
+                _file(self.rig.parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)
+            ],
+            "cluster_kubeadm_pod_network": POD_SUBNET,
+            "cluster_kubeadm_service_network": SERVICE_SUBNET,
+            "cluster_kubeadm_cgroup_driver": "cgroupfs",
+            "cluster_kubeadm_ignored_errors": ["SystemVerification"],
+            "cluster_kubeadm_configuration": _CONFIGURATION,
+            # All machines are on one computer, whose clock and disk are not the tests' business.
+            "cluster_kubeadm_skipped_checks": ["clock", "disk", "identity", "swap", "cgroup"],
+            **self.variables,
+        }
+
+
+def _file(path: pathlib.Path) -> dict[str, str]:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return {"source": str(path), "checksum": f"sha256:{digest.hexdigest()}"}

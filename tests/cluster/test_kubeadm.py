@@ -1,0 +1,133 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines become a highly available cluster by kubeadm, for real: three servers behind a load balancer of the collection, and an agent."""
+
+from __future__ import annotations
+
+import base64
+import json
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+#: Of a node and its pods, as after a new installation. The shims would keep the static pods running.
+_REINSTALL = r"""systemctl stop kubelet containerd; pkill -9 containerd-shim || :
+for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/containerd|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
+rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet/* /var/lib/containerd/* /var/lib/hwaccel-gpu
+rm -rf /usr/bin/kubeadm /usr/bin/kubelet /etc/systemd/system/kubelet.service*"""
+_SECRET = Resource("", "v1", "Secret", "secrets", True)
+_SECRETS = "/run/hwaccel-gpu-kubeadm"
+
+
+@pytest.fixture(scope="module")
+def site(rig: ClusterRig) -> Site:
+    site = Site(rig, servers=("cp1", "cp2", "cp3"), agents=("w1",), balancer="lb")
+    site.labels = {"w1": {"example.com/pool": "a100"}}
+    balanced = site.play("load_balancer")
+    assert balanced.rc == 0, balanced.stdout[-4000:]
+    return site
+
+
+@pytest.fixture(scope="module")
+def predicted(site: Site) -> list[str]:
+    """What check mode says on bare machines."""
+    run = site.done("--check")
+    assert site.machines["cp1"].sh("ls /etc/kubernetes /usr/bin/kubeadm 2>/dev/null || :") == ""
+    assert run.changed() > 0
+    return list(run.summary["one"]["changes"])
+
+
+@pytest.fixture(scope="module")
+def made(site: Site, predicted: list[str]) -> Site:
+    run = site.done()
+    # What check mode has said is what was done.
+    assert run.summary["one"]["changes"] == predicted
+    assert [text.partition(":")[0] for text in predicted] == [
+        "initialize the cluster on cp1",
+        "join the server cp2",
+        "join the server cp3",
+        "join w1",
+    ]
+    slowest = sorted(((task.get("seconds", 0.0), task["name"], task["host"]) for task in run.tasks), reverse=True)[:8]
+    print("\n".join(f"{seconds:6.1f} s  {name} ({host})" for seconds, name, host in slowest))
+    return site
+
+
+def client(site: Site) -> Client:
+    """As an administrator, at the endpoint."""
+    config = yaml.safe_load(site.machines["cp2"].read("/etc/kubernetes/admin.conf"))
+    assert config["clusters"][0]["cluster"]["server"] == f"https://{site.machines['lb'].address}:6443"
+    return connect({"kubeconfig": config})
+
+
+def nodes(site: Site) -> dict[str, dict[str, t.Any]]:
+    return {one["metadata"]["name"]: one for one in client(site).list(NODE).items}
+
+
+def voters(machine: Machine) -> set[str]:
+    """Names of etcd's members that vote, as this one sees them."""
+    pki = "/etc/kubernetes/pki/etcd"
+    script = f"""import json, ssl, urllib.request
+tls = ssl.create_default_context(cafile="{pki}/ca.crt")
+tls.load_cert_chain("{pki}/healthcheck-client.crt", "{pki}/healthcheck-client.key")
+asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", data=b"{{}}", method="POST")
+print(urllib.request.urlopen(asked, context=tls).read().decode())"""
+    found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
+    return {one["name"] for one in found if not one.get("isLearner")}
+
+
+def test_all_machines_are_ready_nodes_of_one_cluster(made: Site) -> None:
+    found = nodes(made)
+    assert found.keys() == {"cp1", "cp2", "cp3", "w1"}
+    for name, node in found.items():
+        ready = {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"]
+        assert ready == "True", name
+        assert node["status"]["addresses"][0]["address"] == made.machines[name].address
+    assert found["w1"]["metadata"]["labels"]["example.com/pool"] == "a100"
+    authorities = {made.machines[name].sh("sha256sum </etc/kubernetes/pki/ca.crt") for name in found}
+    assert len(authorities) == 1
+    assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
+
+
+def test_secrets_of_the_run_are_gone(made: Site) -> None:
+    secrets = {one["metadata"]["name"] for one in client(made).list(_SECRET, namespace="kube-system").items}
+    assert not {name for name in secrets if name.startswith("bootstrap-token-") or name == "kubeadm-certs"}
+    for name in (*made.servers, *made.agents):
+        assert made.machines[name].sh(f"ls -d {_SECRETS} 2>/dev/null || :") == ""
+
+
+def test_a_second_run_changes_nothing(made: Site) -> None:
+    run = made.done()
+    assert run.changed() == 0, run.stdout[-6000:]
+    assert all(one["changes"] == [] for one in run.summary.values())
+
+
+def test_the_gpu_stages_reach_the_cluster_without_credentials_in_the_inventory(made: Site) -> None:
+    run = made.play("preflight")
+    assert run.rc == 0, run.stdout[-6000:]
+    (found,) = run.results("cluster_preflight")
+    assert found["fleet"]["cluster_uid"]
+    assert not found["assumed"]
+    key = yaml.safe_load(made.machines["cp1"].read("/etc/kubernetes/admin.conf"))["users"][0]["user"]["client-key-data"]
+    assert key not in run.stdout and base64.b64decode(key).decode("ascii") not in run.stdout
+
+
+@pytest.mark.slow
+def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluster(made: Site) -> None:
+    before = made.machines["cp2"].sh("sha256sum </etc/kubernetes/pki/ca.crt")
+    made.machines["cp1"].sh(_REINSTALL)
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == ["join the server cp1"]
+    assert made.machines["cp1"].sh("sha256sum </etc/kubernetes/pki/ca.crt") == before
+    assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
+    assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
+    assert made.done().changed() == 0

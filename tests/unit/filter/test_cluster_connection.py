@@ -1,0 +1,32 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The connection to a cluster that was installed."""
+
+from __future__ import annotations
+
+import base64
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.filter.cluster_connection import cluster_connection
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import PEM
+
+
+def kubeconfig(server: str) -> str:
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(PEM.encode()).decode()}
+    user = {"client-certificate-data": "Y2VydA==", "client-key-data": "a2V5"}
+    return yaml.safe_dump(
+        {
+            "clusters": [{"name": "kubernetes", "cluster": cluster}],
+            "contexts": [{"name": "admin", "context": {"cluster": "kubernetes", "user": "admin"}}],
+            "current-context": "admin",
+            "users": [{"name": "admin", "user": user}],
+        }
+    )
+
+
+def test_a_connection_is_that_of_the_endpoint() -> None:
+    found = cluster_connection(kubeconfig("https://10.0.0.11:6443"), endpoint="api.example.com:6443")
+    assert found["kubeconfig"]["clusters"][0]["cluster"]["server"] == "https://api.example.com:6443"
+    assert found["kubeconfig"]["users"][0]["user"]["client-key-data"] == "a2V5"

@@ -1,0 +1,211 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps after which machines are one cluster: every state that a cluster can be in, and that there is never a second one."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
+    ABSENT,
+    AGENT,
+    FOREIGN,
+    HALF,
+    MEMBER,
+    SERVER,
+    Answer,
+    Found,
+    Machine,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import (
+    INIT,
+    JOIN_AGENTS,
+    JOIN_SERVER,
+    RESET,
+    Wish,
+    decide,
+)
+
+OURS, THEIRS = "a" * 64, "b" * 64
+WISH = Wish((1, 36, 4), "10.0.0.1:6443", at_a_time=2)
+NOTHING, OF_OURS = Answer(), Answer(True, OURS)
+
+
+def found(state: str, serves: bool = True, **more: t.Any) -> Found:
+    joined = {"data": serves, "authority": OURS, "version": (1, 36, 4), "serves": serves}
+    return Found(state=state, **{**(joined if state == MEMBER else {}), **more})
+
+
+def machines(servers: list[Found | None], agents: t.Sequence[Found | None] = ()) -> list[Machine]:
+    rows = [("cp", SERVER, servers), ("w", AGENT, agents)]
+    return [
+        Machine(f"{name}{number}", f"{name}{number}", f"10.0.0.{number}", role, one)
+        for name, role, all_of_them in rows
+        for number, one in enumerate(all_of_them, 1)
+    ]
+
+
+def steps(decision: plan.Decision) -> list[tuple[str, tuple[str, ...]]]:
+    assert not decision.faults, decision.faults
+    return [(step.do, step.hosts) for step in decision.steps]
+
+
+def faults(decision: plan.Decision) -> str:
+    assert not decision.steps, decision.steps
+    return "\n".join(map(str, decision.faults))
+
+
+ABSENT_SERVERS: list[Found | None] = [found(ABSENT)] * 3
+
+
+def test_bare_machines_become_a_cluster_servers_one_at_a_time_and_agents_in_batches() -> None:
+    decision = decide(machines(ABSENT_SERVERS, [found(ABSENT)] * 3), WISH, NOTHING)
+    assert steps(decision) == [
+        (INIT, ("cp1",)),
+        (JOIN_SERVER, ("cp2",)),
+        (JOIN_SERVER, ("cp3",)),
+        (JOIN_AGENTS, ("w1", "w2")),
+        (JOIN_AGENTS, ("w3",)),
+    ]
+    assert decision.leader == "cp1"
+
+
+def test_a_complete_cluster_has_no_steps() -> None:
+    members = machines([found(MEMBER)] * 3, [found(MEMBER, False)] * 2)
+    assert steps(decide(members, WISH, OF_OURS)) == []
+    # Also if one of its servers is lost for the moment.
+    lost = [members[0], dataclasses.replace(members[1], found=None), *members[2:]]
+    assert steps(decide(lost, WISH, OF_OURS)) == []
+
+
+def test_a_first_server_that_was_reinstalled_joins() -> None:
+    decision = decide(machines([found(ABSENT), found(MEMBER), found(MEMBER)]), WISH, OF_OURS)
+    assert steps(decision) == [(JOIN_SERVER, ("cp1",))]
+    assert decision.leader == "cp2"
+
+
+def test_machines_of_an_interrupted_run_are_reset_before_they_join() -> None:
+    decision = decide(
+        machines([found(MEMBER), found(HALF, why="x"), found(MEMBER)], [found(HALF, False)]), WISH, OF_OURS
+    )
+    assert steps(decision) == [
+        (RESET, ("cp2",)),
+        (RESET, ("w1",)),
+        (JOIN_SERVER, ("cp2",)),
+        (JOIN_AGENTS, ("w1",)),
+    ]
+    first = decide(machines([found(HALF), found(ABSENT), found(ABSENT)]), WISH, NOTHING)
+    assert steps(first)[:2] == [(RESET, ("cp1",)), (INIT, ("cp1",))]
+
+
+def test_data_that_no_member_knows_stop_the_run() -> None:
+    text = faults(decide(machines([found(ABSENT), found(HALF, data=True), found(ABSENT)]), WISH, NOTHING))
+    assert "cp2 has data of a cluster, and no server is a member of it" in text
+    assert "kubeadm reset" in text
+
+
+def test_servers_of_two_clusters_are_a_fault_with_both_fingerprints() -> None:
+    text = faults(decide(machines([found(MEMBER), found(MEMBER, authority=THEIRS), found(ABSENT)]), WISH, OF_OURS))
+    assert "the machines are of 2 clusters" in text
+    assert f"{'a' * 16}… on cp1; {'b' * 16}… on cp2" in text
+
+
+@pytest.mark.parametrize("authority", [THEIRS, ""])
+def test_an_endpoint_of_others_is_a_fault_where_no_machine_is_a_member(authority: str) -> None:
+    text = faults(decide(machines(ABSENT_SERVERS), WISH, Answer(True, authority)))
+    assert "the endpoint answers, and no machine of the group is a member" in text
+
+
+def test_an_endpoint_that_answers_is_no_fault_where_servers_could_not_be_observed() -> None:
+    text = faults(decide(machines([None, None, None]), WISH, OF_OURS))
+    assert "the endpoint answers" not in text
+    assert "cp1, cp2, cp3 could not be observed" in text
+
+
+def test_an_endpoint_of_another_cluster_is_a_fault_with_both_fingerprints() -> None:
+    text = faults(decide(machines([found(MEMBER)] * 3), WISH, Answer(True, THEIRS)))
+    assert "the endpoint is that of another cluster" in text
+    assert f"it is {'b' * 16}…, and that of cp1, cp2, cp3 is {'a' * 16}…" in text
+
+
+def test_even_numbers_of_servers_are_a_fault_unless_they_are_known() -> None:
+    two = machines([found(ABSENT)] * 2)
+    assert "the cluster has 2 servers" in faults(decide(two, WISH, NOTHING))
+    assert len(steps(decide(two, dataclasses.replace(WISH, even_servers=True), NOTHING))) == 2
+
+
+@pytest.mark.parametrize(
+    ("group", "wish", "told"),
+    [
+        (machines([], [found(ABSENT)]), WISH, "the cluster has no server"),
+        (machines(ABSENT_SERVERS), dataclasses.replace(WISH, endpoint=""), "the cluster has 3 servers and no endpoint"),
+        (
+            machines([found(FOREIGN, why="K3s is installed (unit k3s)")]),
+            WISH,
+            "cp1 belongs to something else (10.0.0.1): K3s",
+        ),
+        (
+            machines([found(MEMBER), *ABSENT_SERVERS[:2]], [found(MEMBER, True)]),
+            WISH,
+            "w1 is a server of the cluster and an agent",
+        ),
+        (machines([found(MEMBER, False)]), WISH, "cp1 is an agent of the cluster and a server"),
+        (machines([found(MEMBER, version=(1, 35, 2))]), WISH, "cp1 run Kubernetes 1.35.2, and 1.36.4 is set"),
+    ],
+)
+def test_what_is_told_before_anything_is_changed(group: list[Machine], wish: Wish, told: str) -> None:
+    text = faults(decide(group, wish, NOTHING))
+    assert told in text
+    assert "Next: " in text
+
+
+def test_all_faults_are_told_at_once() -> None:
+    group = machines([found(FOREIGN, why="x"), found(MEMBER, authority=THEIRS)], [found(MEMBER, False)])
+    text = faults(decide(group, dataclasses.replace(WISH, endpoint=""), NOTHING))
+    for told in ("2 servers", "no endpoint", "something else", "of 2 clusters"):
+        assert told in text
+
+
+def test_nothing_joins_while_a_server_cannot_be_seen_and_a_lost_agent_is_left_out() -> None:
+    text = faults(decide(machines([found(MEMBER), None, found(ABSENT)], [found(ABSENT)]), WISH, OF_OURS))
+    assert "cp2 could not be observed" in text
+    others = decide(machines([found(MEMBER)] * 3, [None, found(ABSENT, False)]), WISH, OF_OURS)
+    assert steps(others) == [(JOIN_AGENTS, ("w2",))]
+
+
+def test_copies_of_one_disk_are_a_fault() -> None:
+    group = [
+        dataclasses.replace(one, identity={"machine-id": "1234", "node name": one.node})
+        for one in machines(ABSENT_SERVERS)
+    ]
+    assert "3 machines have the machine-id 1234 (cp1, cp2, cp3)" in faults(decide(group, WISH, NOTHING))
+
+
+STATES = [None, found(ABSENT), found(HALF), found(HALF, data=True), found(MEMBER), found(MEMBER, authority=THEIRS)]
+
+
+def test_no_state_of_three_servers_leads_to_a_second_cluster() -> None:
+    """Whatever the servers are, a cluster is only initialized if none of them has data and nothing answers, and at most once."""
+    initialized = 0
+    for servers in itertools.product(STATES, repeat=3):
+        for answer in (NOTHING, OF_OURS, Answer(True, THEIRS)):
+            decision = decide(machines(list(servers)), WISH, answer)
+            inits = [step for step in decision.steps if step.do == INIT]
+            initialized += len(inits)
+            if inits:
+                assert len(inits) == 1
+                assert not answer.answers
+                assert not any(one is None or one.data or one.state == MEMBER for one in servers)
+    assert initialized == 8
+
+
+def test_five_hundred_machines_are_planned_within_the_budget() -> None:
+    group = machines(ABSENT_SERVERS, [found(ABSENT)] * 497)
+    decision = decide(group, dataclasses.replace(WISH, at_a_time=50), NOTHING)
+    assert len(steps(decision)) == 3 + 10

@@ -1,0 +1,134 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The configuration that kubeadm gets."""
+
+from __future__ import annotations
+
+import typing as t
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.authority import key_hash
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import PEM
+
+SETTINGS: dict[str, t.Any] = {
+    "version": "1.36.4",
+    "endpoint": "10.0.0.1:6443",
+    "pod_network": "10.244.0.0/16",
+    "service_network": "10.96.0.0/12",
+    "dns_domain": "cluster.local",
+    "names": ["api.example.com", "10.0.0.1"],
+    "image_repository": "",
+    "proxy_mode": "nftables",
+    "cgroup_driver": "systemd",
+    "ignored_errors": ["NumCPU"],
+    "skipped_phases": ["addon/coredns"],
+    "runtime_socket": "",
+    "configuration": {},
+}
+MACHINE = {"node": "cp1", "address": "10.0.0.11", "serves": True, "taints": []}
+SECRETS = {"token": "abcdef.0123456789abcdef", "certificate_key": "f" * 64, "certificate": PEM}
+TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+
+
+def parsed(text: str) -> dict[str, dict[str, t.Any]]:
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+def test_a_cluster_is_initialized_with_all_that_is_set() -> None:
+    found = parsed(documents.init(SETTINGS, MACHINE, SECRETS))
+    assert list(found) == [
+        "InitConfiguration",
+        "ClusterConfiguration",
+        "KubeletConfiguration",
+        "KubeProxyConfiguration",
+    ]
+    assert found["InitConfiguration"] == {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "bootstrapTokens": [{"token": SECRETS["token"], "ttl": "15m"}],
+        "certificateKey": SECRETS["certificate_key"],
+        "localAPIEndpoint": {"advertiseAddress": "10.0.0.11"},
+        "nodeRegistration": {
+            "name": "cp1",
+            "kubeletExtraArgs": [{"name": "node-ip", "value": "10.0.0.11"}],
+            "ignorePreflightErrors": ["NumCPU"],
+            "taints": [TAINT],
+        },
+        "skipPhases": ["addon/coredns"],
+    }
+    assert found["ClusterConfiguration"] == {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": "v1.36.4",
+        "controlPlaneEndpoint": "10.0.0.1:6443",
+        "networking": {"podSubnet": "10.244.0.0/16", "serviceSubnet": "10.96.0.0/12", "dnsDomain": "cluster.local"},
+        "apiServer": {"certSANs": ["10.0.0.1", "api.example.com"]},
+    }
+    assert found["KubeletConfiguration"]["cgroupDriver"] == "systemd"
+    assert found["KubeProxyConfiguration"]["mode"] == "nftables"
+
+
+def test_servers_join_with_the_key_and_agents_without_it() -> None:
+    server = parsed(documents.join(SETTINGS, MACHINE, SECRETS))["JoinConfiguration"]
+    assert server["discovery"]["bootstrapToken"] == {
+        "apiServerEndpoint": "10.0.0.1:6443",
+        "token": SECRETS["token"],
+        "caCertHashes": [key_hash(PEM)],
+    }
+    assert server["controlPlane"] == {
+        "certificateKey": SECRETS["certificate_key"],
+        "localAPIEndpoint": {"advertiseAddress": "10.0.0.11"},
+    }
+    own = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    text = documents.join(SETTINGS, {**MACHINE, "serves": False, "taints": [own]}, SECRETS)
+    agent = parsed(text)["JoinConfiguration"]
+    assert "controlPlane" not in agent
+    assert SECRETS["certificate_key"] not in text
+    assert agent["nodeRegistration"]["taints"] == [own]
+
+
+def test_configuration_of_the_user_is_merged_by_kind() -> None:
+    configuration = {
+        "KubeletConfiguration": {"maxPods": 250, "cgroupDriver": "cgroupfs"},
+        "ClusterConfiguration": {
+            "networking": {"dnsDomain": "example.com"},
+            "etcd": {"external": {"endpoints": ["x"]}},
+        },
+        "JoinConfiguration": {"timeouts": {"discovery": "1m"}},
+    }
+    found = parsed(documents.init({**SETTINGS, "configuration": configuration}, MACHINE, SECRETS))
+    assert found["KubeletConfiguration"]["maxPods"] == 250
+    assert found["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
+    networking = found["ClusterConfiguration"]["networking"]
+    assert networking == {"podSubnet": "10.244.0.0/16", "serviceSubnet": "10.96.0.0/12", "dnsDomain": "example.com"}
+    assert found["ClusterConfiguration"]["etcd"]["external"]["endpoints"] == ["x"]
+    joined = parsed(documents.join({**SETTINGS, "configuration": configuration}, MACHINE, SECRETS))
+    assert joined["JoinConfiguration"]["timeouts"] == {"discovery": "1m"}
+
+
+def test_what_is_not_set_is_left_to_kubeadm_and_what_is_replaced_is_skipped() -> None:
+    changed = {
+        **SETTINGS,
+        "proxy_mode": "none",
+        "runtime_socket": "unix:///run/x.sock",
+        "image_repository": "mirror.example.com",
+    }
+    found = parsed(documents.init(changed, MACHINE, SECRETS))
+    assert found["InitConfiguration"]["skipPhases"] == ["addon/coredns", "addon/kube-proxy"]
+    assert "mode" not in found["KubeProxyConfiguration"]
+    assert found["InitConfiguration"]["nodeRegistration"]["criSocket"] == "unix:///run/x.sock"
+    assert found["ClusterConfiguration"]["imageRepository"] == "mirror.example.com"
+
+
+def test_an_ipv6_endpoint_is_a_name_of_the_certificate_without_brackets() -> None:
+    found = parsed(documents.init({**SETTINGS, "endpoint": "[fd00::1]:6443", "names": []}, MACHINE, SECRETS))
+    assert found["ClusterConfiguration"]["apiServer"]["certSANs"] == ["fd00::1"]
+
+
+def test_what_kubeadm_validates_holds_no_secret_of_the_run() -> None:
+    text = documents.checked(SETTINGS, MACHINE)
+    assert SECRETS["certificate_key"] not in text
+    assert parsed(text)["InitConfiguration"]["certificateKey"] == "0" * 64

@@ -1,0 +1,156 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""member.py on a machine: what it asks of its cluster, with servers that answer as kube-apiserver and etcd do."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import pathlib
+import typing as t
+import urllib.error
+
+import pytest
+
+PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "member.py"
+SERVER, ETCD = "https://10.0.0.11:6443", "https://127.0.0.1:2379"
+READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}, "metadata": {"labels": {"a": "b"}}}
+
+
+class Cluster:
+    """Answers by method and URL: an object, a text, or a status that is an error. asked: what was asked, with bodies."""
+
+    def __init__(self, **answers: t.Any) -> None:
+        self.answers: dict[str, t.Any] = {
+            f"GET {SERVER}/readyz": "ok",
+            f"GET {SERVER}/api/v1/nodes/cp1": READY,
+            f"POST {ETCD}/v3/cluster/member/list": {
+                "members": [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2"}]
+            },
+            f"POST {ETCD}/v3/cluster/member/remove": {},
+            **answers,
+        }
+        self.asked: list[tuple[str, t.Any]] = []
+
+    def ask(self, url: str, _tls: object, method: str = "GET", body: bytes | None = None, _kind: str = "") -> str:
+        self.asked.append((f"{method} {url}", json.loads(body) if body else None))
+        answer = self.answers.get(f"{method} {url}", 404)
+        if isinstance(answer, int):
+            raise urllib.error.HTTPError(url, answer, "error", None, io.BytesIO())  # type: ignore[arg-type]
+        return answer if isinstance(answer, str) else json.dumps(answer)
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> t.Any:
+    spec = importlib.util.spec_from_file_location("member", PATH)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("context", "administrator"):
+        monkeypatch.setattr(module, name, lambda *_files: None)
+    monkeypatch.setattr(module.os.path, "exists", lambda _path: True)
+    return module
+
+
+def health(member: t.Any, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    member.ask = cluster.ask
+    return member.main("health", "cp1", "10.0.0.11", "10.0.0.1:6443"), capsys.readouterr().out
+
+
+def test_a_server_is_healthy_if_it_is_ready_and_its_etcd_votes(member: t.Any, capsys: t.Any) -> None:
+    assert health(member, Cluster(), capsys) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({f"GET {SERVER}/readyz": 500}, "the API server at https://10.0.0.11:6443: HTTP Error 500"),
+        ({f"GET {SERVER}/readyz": "[-]etcd failed"}, "the API server is not ready: [-]etcd failed"),
+        ({f"GET {SERVER}/api/v1/nodes/cp1": 404}, "node cp1: HTTP Error 404"),
+        ({f"GET {SERVER}/api/v1/nodes/cp1": {"status": {}}}, "node cp1 has no condition Ready yet"),
+        (
+            {
+                f"GET {SERVER}/api/v1/nodes/cp1": {
+                    "status": {"conditions": [{"type": "Ready", "status": "False", "message": "no CNI"}]}
+                }
+            },
+            "node cp1 is not Ready: no CNI",
+        ),
+        ({f"POST {ETCD}/v3/cluster/member/list": {"members": [{"name": "cp2"}]}}, "etcd has no member cp1"),
+        ({f"POST {ETCD}/v3/cluster/member/list": {"members": [{"name": "cp1", "isLearner": True}]}}, "still a learner"),
+    ],
+)
+def test_why_a_server_is_not_healthy(member: t.Any, capsys: t.Any, answers: dict[str, t.Any], told: str) -> None:
+    status, printed = health(member, Cluster(**answers), capsys)
+    assert status == 1
+    assert told in printed
+
+
+def test_an_agent_asks_the_endpoint(member: t.Any, capsys: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member.os.path, "exists", lambda _path: False)
+    endpoint = "https://10.0.0.1:6443"
+    cluster = Cluster(**{f"GET {endpoint}/readyz": "ok", f"GET {endpoint}/api/v1/nodes/cp1": READY})
+    assert health(member, cluster, capsys) == (0, "")
+    assert {asked.partition("/api")[0] for asked, _body in cluster.asked} == {
+        f"GET {endpoint}/readyz",
+        f"GET {endpoint}",
+    }
+
+
+@pytest.mark.parametrize(("how", "writes"), [("apply", 1), ("check", 0)])
+def test_labels_are_written_only_where_they_differ(member: t.Any, capsys: t.Any, how: str, writes: int) -> None:
+    cluster = Cluster(**{f"PATCH {SERVER}/api/v1/nodes/cp1": {}})
+    member.ask = cluster.ask
+    assert member.main("label", "10.0.0.11", json.dumps({"cp1": {"a": "b", "c": "d"}}), how) == 0
+    assert capsys.readouterr().out == "label cp1: c=d\n"
+    patched = [body for asked, body in cluster.asked if asked.startswith("PATCH")]
+    assert patched == [{"metadata": {"labels": {"c": "d"}}}] * writes
+    assert member.main("label", "10.0.0.11", json.dumps({"cp1": {"a": "b"}}), "apply") == 0
+    assert capsys.readouterr().out == ""
+
+
+def node(address: str, ready: str) -> dict[str, t.Any]:
+    addresses = [{"type": "Hostname", "address": "cp2"}, {"type": "InternalIP", "address": address}]
+    return {"status": {"conditions": [{"type": "Ready", "status": ready}], "addresses": addresses}}
+
+
+@pytest.mark.parametrize("left", [node("10.0.0.12", "True"), node("10.0.0.99", "Unknown"), {"status": {}}])
+def test_what_is_left_of_a_machine_is_removed(member: t.Any, capsys: t.Any, left: dict[str, t.Any]) -> None:
+    """It is left of it if it has the machine's address, or is not Ready."""
+    there = f"{SERVER}/api/v1/nodes/cp2"
+    cluster = Cluster(**{f"GET {there}": left, f"DELETE {there}": {}})
+    member.ask = cluster.ask
+    assert member.main("forget", "10.0.0.11", json.dumps({"cp2": "10.0.0.12", "w9": "10.0.0.29"})) == 0
+    assert capsys.readouterr().out == "remove the member cp2 of etcd\ndelete the node cp2\n"
+    assert (f"POST {ETCD}/v3/cluster/member/remove", {"ID": "8"}) in cluster.asked
+
+
+def test_nothing_is_removed_if_another_machine_has_the_name(member: t.Any, capsys: t.Any) -> None:
+    cluster = Cluster(**{f"GET {SERVER}/api/v1/nodes/cp2": node("10.0.0.99", "True")})
+    member.ask = cluster.ask
+    assert member.main("forget", "10.0.0.11", json.dumps({"cp2": "10.0.0.12", "cp1": "10.0.0.11"})) == 1
+    assert "cp2: the cluster has a node of this name at 10.0.0.99, which is Ready" in capsys.readouterr().out
+    assert {asked.partition(" ")[0] for asked, _body in cluster.asked} == {"GET"}
+
+
+def test_secrets_are_withdrawn_whether_they_are_there_or_not(member: t.Any) -> None:
+    secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
+    owned = {"metadata": {"ownerReferences": [{"name": "bootstrap-token-uvwxyz"}]}}
+    cluster = Cluster(**{f"GET {secrets}/kubeadm-certs": owned, f"DELETE {secrets}/bootstrap-token-abcdef": {}})
+    member.ask = cluster.ask
+    assert member.main("withdraw", "abcdef", "10.0.0.11") == 0
+    assert [asked for asked, _body in cluster.asked] == [
+        f"GET {secrets}/kubeadm-certs",
+        f"DELETE {secrets}/bootstrap-token-abcdef",
+        f"DELETE {secrets}/kubeadm-certs",
+        f"DELETE {secrets}/bootstrap-token-uvwxyz",
+    ]
+    member.ask = Cluster(**{f"DELETE {secrets}/bootstrap-token-abcdef": 500}).ask
+    with pytest.raises(urllib.error.HTTPError):
+        member.main("withdraw", "abcdef", "10.0.0.11")
+
+
+def test_addresses_of_ipv6_get_brackets(member: t.Any) -> None:
+    assert member.joined("fd00::1", "6443") == "[fd00::1]:6443"

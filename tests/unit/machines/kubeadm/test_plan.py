@@ -1,0 +1,182 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a machine needs before it can become a node, and that a machine that has it is left alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Listener, Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.plan import plan
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_prerequisites import FACTS
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_documents import SETTINGS as CLUSTER
+
+SUM = f"sha256:{'1' * 64}"
+SETTINGS: dict[str, t.Any] = {
+    **CLUSTER,
+    "host": "cp1",
+    "node": "cp1",
+    "address": "10.0.0.11",
+    "role": "server",
+    "serves": True,
+    "pause_image": "registry.k8s.io/pause:3.10.2",
+    "runtime_packages": ["containerd"],
+    "programs": [
+        {"name": "kubeadm", "source": "https://mirror.example.com/kubeadm", "checksum": SUM},
+        {"name": "kubelet", "source": "/files/kubelet", "checksum": SUM},
+    ],
+    "images": [{"source": "/files/node.tar", "checksum": SUM}],
+    "skipped_checks": [],
+}
+BARE = Host(
+    facts={**FACTS, "ip_forward": "0", "managers": "apt-get", "programs": ""},
+    addresses={"10.0.0.11": "eth0"},
+    now=1000.0,
+)
+
+
+def ready(changed: dict[str, t.Any] | None = None) -> Host:
+    """The machine after everything in the plan for a bare one was done, as the next run observes it."""
+    made = plan(BARE, {**SETTINGS, **(changed or {})})
+    files = {path: File(path, text) for path, text in made["contents"].items()}
+    files[places.RECORD] = File(places.RECORD, made["record"], "0600")
+    imported = f"{places.IMPORTED}/node.tar"
+    files[imported] = File(imported, f"{SUM}\n")
+    return dataclasses.replace(
+        BARE,
+        facts={
+            **BARE.facts,
+            "ip_forward": "1",
+            "programs": "kubeadm\nkubelet\ncontainerd",
+        },
+        files=files,
+        checksums={f"{places.PROGRAMS_FOLDER}/{name}": "1" * 64 for name in ("kubeadm", "kubelet")},
+        commands={"containerd": Command(0, "containerd github.com/containerd/containerd 1.6.20")},
+        units={
+            "containerd": Unit(loaded=True, active=True, enabled=True, started_at=900.0),
+            "kubelet": Unit(loaded=True, active=False, enabled=True),
+        },
+        folders=(*(path.rpartition("/")[0] for path in files),),
+    )
+
+
+def test_a_bare_machine_gets_all_of_it() -> None:
+    made = plan(BARE, SETTINGS)
+    assert made["faults"] == []
+    assert made["packages"] == ["containerd"]
+    assert [(one["name"], one["path"], one["remote"]) for one in made["programs"]] == [
+        ("kubeadm", "/usr/bin/kubeadm", True),
+        ("kubelet", "/usr/bin/kubelet", False),
+    ]
+    assert [(one["name"], one["remote"]) for one in made["images"]] == [("node.tar", False)]
+    assert [one["path"] for one in made["files"]] == [
+        places.MODULES,
+        places.SYSCTL,
+        places.UNIT,
+        places.UNIT_DROP_IN,
+        places.CONTAINERD,
+    ]
+    assert made["forwards"] and made["reload_units"]
+    assert [(one["unit"], one["state"]) for one in made["actions"]] == [
+        ("containerd", "started"),
+        ("kubelet", "started"),
+    ]
+    assert made["found"]["state"] == "absent"
+    record = json.loads(made["record"])
+    assert record["packages"] == ["containerd"]
+    assert set(record["files"]) == {one["path"] for one in made["files"]}
+
+
+def test_a_machine_that_has_all_of_it_is_left_alone() -> None:
+    made = plan(ready(), SETTINGS)
+    nothing = {
+        key: made[key] for key in ("faults", "packages", "programs", "images", "files", "folders", "actions", "record")
+    }
+    assert {key: value for key, value in nothing.items() if value} == {}
+    assert not made["forwards"] and not made["reload_units"]
+
+
+def test_containerds_configuration_has_the_form_of_its_version() -> None:
+    assert 'sandbox_image = "registry.k8s.io/pause:3.10.2"' in plan(BARE, SETTINGS)["contents"][places.CONTAINERD]
+    two = dataclasses.replace(BARE, commands={"containerd": Command(0, "containerd v2.4.2")})
+    text = plan(two, SETTINGS)["contents"][places.CONTAINERD]
+    assert "\nversion = 3\n" in text and "SystemdCgroup = true" in text
+    assert (
+        "SystemdCgroup = false" in plan(two, {**SETTINGS, "cgroup_driver": "cgroupfs"})["contents"][places.CONTAINERD]
+    )
+
+
+def test_a_configuration_of_others_is_never_written() -> None:
+    theirs = dataclasses.replace(BARE, files={places.CONTAINERD: File(places.CONTAINERD, "version = 2\n")})
+    assert places.CONTAINERD not in plan(theirs, SETTINGS)["contents"]
+    edited = ready()
+    edited.files[places.CONTAINERD] = File(places.CONTAINERD, "version = 2\n# ours\n")
+    assert places.CONTAINERD not in plan(edited, SETTINGS)["contents"]
+    cri_o = dataclasses.replace(BARE, units={"crio": Unit(loaded=True)})
+    assert places.CONTAINERD not in plan(cri_o, SETTINGS)["contents"]
+
+
+def test_containerd_restarts_only_for_a_file_that_it_has_not_read() -> None:
+    old = ready()
+    old.files[places.CONTAINERD] = dataclasses.replace(old.files[places.CONTAINERD], changed_at=950.0)
+    assert [(one["unit"], one["state"]) for one in plan(old, SETTINGS)["actions"]] == [("containerd", "restarted")]
+
+
+def test_another_program_or_archive_is_fetched_again() -> None:
+    other = f"sha256:{'2' * 64}"
+    programs = [{**one, "checksum": other} for one in SETTINGS["programs"][:1]]
+    images = [{**SETTINGS["images"][0], "checksum": other}]
+    made = plan(ready(), {**SETTINGS, "programs": programs, "images": images})
+    assert [one["name"] for one in made["programs"]] == ["kubeadm"]
+    assert [one["name"] for one in made["images"]] == ["node.tar"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "changed", "told"),
+    [
+        (BARE, {"programs": []}, "kubeadm, kubelet is not installed"),
+        (BARE, {"version": ""}, "the version of Kubernetes is not set"),
+        (BARE, {"version": "1.31.9"}, "Kubernetes 1.31.9 is not supported"),
+        (
+            dataclasses.replace(BARE, listeners=(Listener("tcp", "*", 2379, "etcd"),)),
+            {},
+            "TCP port 2379 is taken by etcd",
+        ),
+        (
+            dataclasses.replace(BARE, files={places.RECORD: File(places.RECORD, "{")}),
+            {},
+            "the record of the role's changes is damaged",
+        ),
+        (BARE, {"dns_domain": "a\nb"}, "a text has a line end"),
+    ],
+)
+def test_nothing_is_planned_with_a_fault(machine: Host, changed: dict[str, t.Any], told: str) -> None:
+    made = plan(machine, {**SETTINGS, **changed})
+    assert told in " ".join(one["text"] for one in made["faults"])
+    assert made["files"] == [] and made["record"] == ""
+
+
+def test_a_member_is_only_told_what_it_lacks() -> None:
+    present = "\n".join((places.AUTHORITY, places.KUBELET_CONF, places.KUBELET_CONFIG))
+    machine = dataclasses.replace(ready(), facts={**ready().facts, "present": present, "clock": "no"})
+    made = plan(machine, SETTINGS)
+    assert made["faults"] == []
+    assert "the clock is not synchronized" in made["messages"][0]
+
+
+def test_agents_need_no_ports_of_servers() -> None:
+    machine = dataclasses.replace(BARE, listeners=(Listener("tcp", "*", 2379, "etcd"),))
+    assert plan(machine, {**SETTINGS, "role": "agent", "serves": False})["faults"] == []
+
+
+def test_packages_come_by_the_systems_own_manager() -> None:
+    machine = dataclasses.replace(BARE, facts={**BARE.facts, "managers": "dnf"})
+    made = plan(machine, {**SETTINGS, "runtime_packages": ["containerd.io"]})
+    assert made["packages"] == ["containerd.io"] and not made["apt"]
+    assert plan(dataclasses.replace(BARE, facts={**BARE.facts, "programs": "crio"}), SETTINGS)["packages"] == []
