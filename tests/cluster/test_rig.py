@@ -24,8 +24,10 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import (
     SERVICE_SUBNET,
     ClusterRig,
 )
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONNTRACK, CONTAINERD, CONTAINERD_UNIT
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 #: Addresses of the Services that kubeadm creates: the API server's and that of DNS.
@@ -35,17 +37,6 @@ pytestmark = pytest.mark.slow
 _API = "kubeadm.k8s.io/v1beta4"
 #: The kernel of the machines has no configuration file, and control groups of version 1.
 _IGNORED = ["SystemVerification"]
-#: restrict_oom_score_adj is required because without CAP_SYS_RESOURCE no sandbox would start.
-_CONTAINERD = """version = 2
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "registry.k8s.io/pause:3.10.2"
-  restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-"""
-_CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
 #: As in the packages of Kubernetes (kubernetes/release, cmd/krel/templates/latest).
 _KUBELET_UNIT = """[Unit]
 After=containerd.service
@@ -64,27 +55,15 @@ WantedBy=multi-user.target
 _KUBELET = {
     "apiVersion": "kubelet.config.k8s.io/v1beta1",
     "kind": "KubeletConfiguration",
-    "failCgroupV1": False,
-    "cgroupDriver": "cgroupfs",
-    "failSwapOn": False,
-    "oomScoreAdj": 0,
-    # Imported images must not be removed, because they cannot be pulled.
-    "evictionHard": {
-        "memory.available": "100Mi",
-        "nodefs.available": "1%",
-        "imagefs.available": "1%",
-        "nodefs.inodesFree": "1%",
-    },
-    "imageGCHighThresholdPercent": 100,
+    **IN_CONTAINER,
     # The default of 20 seconds is most of the time of an upgrade, which replaces four static pods one by one.
     "fileCheckFrequency": "2s",
 }
-#: Without zeros, kube-proxy would write limits of connections for the whole host.
 _KUBE_PROXY = {
     "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
     "kind": "KubeProxyConfiguration",
     "mode": "nftables",
-    "conntrack": {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"},
+    "conntrack": CONNTRACK,
 }
 _MEMORY = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ { sum += $2 } END { print int(sum / 1024) }'"
 
@@ -92,8 +71,8 @@ _MEMORY = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ { sum += $2 
 def install(machine: Machine, *archives: str) -> None:
     """What a machine needs before kubeadm runs."""
     machine.sh(f"install {PROGRAMS}/kubeadm {PROGRAMS}/kubelet /usr/local/bin; echo 1 >/proc/sys/net/ipv4/ip_forward")
-    machine.write("/etc/containerd/config.toml", _CONTAINERD)
-    machine.write("/etc/systemd/system/containerd.service.d/limits.conf", _CONTAINERD_UNIT)
+    machine.write("/etc/containerd/config.toml", CONTAINERD)
+    machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
     machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT)
     machine.sh("systemctl daemon-reload; systemctl enable --quiet --now containerd; systemctl enable --quiet kubelet")
     for archive in archives:

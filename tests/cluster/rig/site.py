@@ -17,11 +17,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import images
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 NAME = "one"
 #: What a machine of the rig has instead of that of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE.
-_CONTAINERD = """version = 2
+CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "registry.k8s.io/pause:3.10.2"
   restrict_oom_score_adj = true
@@ -30,25 +31,12 @@ _CONTAINERD = """version = 2
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
 """
-_CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
-#: What the containers that stand for machines require of kubelet and kube-proxy: control groups of version 1, images that cannot be pulled again,
-#: and no limits of connections, which would be those of the whole host.
+CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
+#: Without zeros, kube-proxy would write limits of connections for the whole host.
+CONNTRACK = {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"}
 _CONFIGURATION = {
-    "KubeletConfiguration": {
-        "failCgroupV1": False,
-        "failSwapOn": False,
-        "oomScoreAdj": 0,
-        "evictionHard": {
-            "memory.available": "100Mi",
-            "nodefs.available": "1%",
-            "imagefs.available": "1%",
-            "nodefs.inodesFree": "1%",
-        },
-        "imageGCHighThresholdPercent": 100,
-    },
-    "KubeProxyConfiguration": {
-        "conntrack": {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"}
-    },
+    "KubeletConfiguration": IN_CONTAINER,
+    "KubeProxyConfiguration": {"conntrack": CONNTRACK},
 }
 
 
@@ -73,8 +61,8 @@ class Site:
 
     def boot(self, name: str) -> Machine:
         machine = self.rig.machine(name)
-        machine.write("/etc/containerd/config.toml", _CONTAINERD)
-        machine.write("/etc/systemd/system/containerd.service.d/limits.conf", _CONTAINERD_UNIT)
+        machine.write("/etc/containerd/config.toml", CONTAINERD)
+        machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
         return machine
 
     def play(self, name: str = "cluster_kubeadm", *arguments: str, **more: t.Any) -> Run:

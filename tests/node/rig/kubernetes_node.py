@@ -63,6 +63,22 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 """
+#: What a kubelet needs on a machine that is a container.
+IN_CONTAINER = {
+    # Its control groups are version 1 and have no systemd below them.
+    "failCgroupV1": False,
+    "cgroupDriver": "cgroupfs",
+    "failSwapOn": False,
+    "oomScoreAdj": 0,
+    # Imported images must not be removed, because they cannot be pulled.
+    "evictionHard": {
+        "memory.available": "100Mi",
+        "nodefs.available": "1%",
+        "imagefs.available": "1%",
+        "nodefs.inodesFree": "1%",
+    },
+    "imageGCHighThresholdPercent": 100,
+}
 
 
 def use_containerd_2(machine: Machine) -> None:
@@ -186,19 +202,7 @@ class KubernetesNode:
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
             "address": self.machine.address,
             "resolvConf": f"{folder}/resolv.conf",
-            # The machine's control groups are version 1 and have no systemd below them.
-            "failCgroupV1": False,
-            "cgroupDriver": "cgroupfs",
-            "failSwapOn": False,
-            "oomScoreAdj": 0,
-            # Imported images must not be removed, because they cannot be pulled.
-            "evictionHard": {
-                "memory.available": "100Mi",
-                "nodefs.available": "1%",
-                "imagefs.available": "1%",
-                "nodefs.inodesFree": "1%",
-            },
-            "imageGCHighThresholdPercent": 100,
+            **IN_CONTAINER,
             "imageMinimumGCAge": "24h",
             "nodeStatusUpdateFrequency": "5s",
             "syncFrequency": "10s",

@@ -64,11 +64,6 @@ def join(settings: Data, machine: Data, secrets: Data) -> str:
     return _text(settings, [configuration])
 
 
-def checked(settings: Data, machine: Data) -> str:
-    """What `kubeadm config validate` reads: as for init, without a secret."""
-    return init(settings, machine, {"token": "abcdef.0123456789abcdef", "certificate_key": "0" * 64})
-
-
 def _registration(settings: Data, machine: Data, taints: c.Sequence[Data]) -> Document:
     found: Document = {
         "name": machine["node"],

@@ -47,7 +47,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
     now = finding.found(host)
-    faults = [*oneline.faults("cluster_kubeadm", settings), *record.faults(host, places.ROLE)]
+    damaged = record.faults(host, places.ROLE)
+    faults = [*oneline.faults("cluster_kubeadm", settings), *damaged]
     skipped = settings["skipped_checks"]
     lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
     # A member runs in spite of them, and other changes must not wait for them.
@@ -57,7 +58,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     made = written(host, contents)
     programs = _programs(host, settings)
     packages = _packages(host, settings)
-    kept = Record() if record.faults(host, places.ROLE) else record.read(host, places.ROLE) or _first(host)
+    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     new = _recorded(kept, host, contents, packages)
     touched = [one["path"] for one in made["files"]]
     return {

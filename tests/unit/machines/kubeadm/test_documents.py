@@ -126,9 +126,3 @@ def test_what_is_not_set_is_left_to_kubeadm_and_what_is_replaced_is_skipped() ->
 def test_an_ipv6_endpoint_is_a_name_of_the_certificate_without_brackets() -> None:
     found = parsed(documents.init({**SETTINGS, "endpoint": "[fd00::1]:6443", "names": []}, MACHINE, SECRETS))
     assert found["ClusterConfiguration"]["apiServer"]["certSANs"] == ["fd00::1"]
-
-
-def test_what_kubeadm_validates_holds_no_secret_of_the_run() -> None:
-    text = documents.checked(SETTINGS, MACHINE)
-    assert SECRETS["certificate_key"] not in text
-    assert parsed(text)["InitConfiguration"]["certificateKey"] == "0" * 64
