@@ -14,7 +14,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.api import Api
-from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc, Proxy, free_port
+from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc, Proxy, free_ports
 from ansible_collections.hwaccel.gpu.tests.boot.rig.redfish import PASSWORD, Logs, machine, run, watched
 from ansible_collections.hwaccel.gpu.tests.live.support.site import playbook
 
@@ -75,7 +75,7 @@ def test_each_of_eight_has_its_verdict_and_broken_bmcs_hold_nobody_up(eight: lis
     ):
         changed: dict[int, dict[str, t.Any]] = {
             3: {"hwaccel_bmc_password": "wrong"},
-            4: {"hwaccel_bmc_address": f"127.0.0.1:{free_port()}"},
+            4: {"hwaccel_bmc_address": f"127.0.0.1:{free_ports(1)[0]}"},
             5: {"hwaccel_bmc_address": hung.address},
             6: {"hwaccel_bmc_address": slow.address},
             7: {"hwaccel_bmc_ca": ""},

@@ -36,6 +36,8 @@ from ansible_collections.hwaccel.gpu.tests.tools import environments
 
 USERNAME = "operator"
 HOST = "127.0.0.1"
+#: Seconds until an emulator that does not respond counts as lost. It has a share of two cores beside everything else that runs.
+PATIENCE = 240
 #: Starts one emulator for each configuration in forks of one process, because the import takes as long as everything else. Each one records requested power
 #: states and paths. The operating system of a system with a file "deaf" ignores shutdown requests. The driver changes power after a random time of up to eleven
 #: seconds, during which the state is polled; here this time is three seconds.
@@ -73,7 +75,7 @@ while True:
 
 def _answered(ask: c.Callable[[], t.Any]) -> bytes:
     """The response to a request. It is retried after status 500, with which the emulator refuses one of two simultaneous requests."""
-    end = time.monotonic() + 240
+    end = time.monotonic() + PATIENCE
     while True:
         try:
             with ask() as answer:
@@ -138,7 +140,7 @@ class Bmc:
         asked = urllib.request.Request(
             f"https://{self.address}{path}", data, {"Content-Type": "application/json"}, method=method
         )
-        content = _answered(lambda: opener.open(asked, timeout=30))
+        content = _answered(lambda: opener.open(asked, timeout=PATIENCE))
         return json.loads(content) if content else {}
 
     def set(self, device: str) -> None:
@@ -158,11 +160,11 @@ class Bmcs:
         hashed = _hashed(environment, password)
         self.all: list[Bmc] = []
         configurations = []
-        for number in range(count):
+        for number, port in enumerate(free_ports(count)):
             own = folder / f"bmc{number}"
             own.mkdir()
             (own / "password").write_text(f"{USERNAME}:{hashed}\n", encoding="ascii")
-            bmc = Bmc(free_port(), str(uuid.uuid4()), password, str(authority), own)
+            bmc = Bmc(port, str(uuid.uuid4()), password, str(authority), own)
             settings = {
                 "LISTEN_IP": HOST,
                 "LISTEN_PORT": bmc.port,
@@ -191,7 +193,7 @@ class Bmcs:
         self._wait(folder / "log")
 
     def _wait(self, log: pathlib.Path) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         for bmc in self.all:
             while True:
                 with contextlib.suppress(OSError), socket.create_connection((HOST, bmc.port), 1):
@@ -259,9 +261,11 @@ class Proxy:
             one.close()
 
 
-def free_port() -> int:
-    with socket.create_server((HOST, 0)) as taken:
-        return int(taken.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """They differ: each is taken until all are known."""
+    with contextlib.ExitStack() as taken:
+        listeners = [taken.enter_context(socket.create_server((HOST, 0))) for _number in range(count)]
+        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def _hashed(environment: pathlib.Path, password: str) -> str:

@@ -16,7 +16,7 @@ import threading
 import time
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, Bmc
+from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, PATIENCE, Bmc
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Clusters, Run, playbook
 
 PASSWORD = "planted-4711-secret"
@@ -118,7 +118,7 @@ def run(
 def powered(bmc: Bmc) -> None:
     """Powers on the machine of a BMC."""
     bmc.request("POST", f"/redfish/v1/Systems/{bmc.system}/Actions/ComputerSystem.Reset", {"ResetType": "On"})
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while bmc.state()[0] != "On":
         assert time.monotonic() < deadline
         time.sleep(0.2)

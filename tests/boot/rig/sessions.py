@@ -16,7 +16,7 @@ import typing as t
 import urllib.error
 import urllib.request
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, USERNAME, Bmc
+from ansible_collections.hwaccel.gpu.tests.boot.rig.bmc import HOST, PATIENCE, USERNAME, Bmc
 
 _SERVICE = "/redfish/v1/SessionService"
 _SESSIONS = f"{_SERVICE}/Sessions"
@@ -97,7 +97,7 @@ class Sessions:
         request = urllib.request.Request(f"https://{self._bmc.address}{path}", body or None, headers, method=method)
         try:
             with urllib.request.urlopen(
-                request, timeout=30, context=ssl.create_default_context(cafile=self._bmc.ca)
+                request, timeout=PATIENCE, context=ssl.create_default_context(cafile=self._bmc.ca)
             ) as answer:
                 return answer.status, answer.read(), {}
         except urllib.error.HTTPError as error:
