@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import identity
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import identity, versions
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
     ABSENT,
     AGENT,
@@ -91,7 +91,7 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         *_counts(servers, wish),
         *unique(machines),
         *identity.faults(machines, answer),
-        *_versions(machines, wish),
+        *versions.faults(machines, wish.version),
     ]
     leader = next((one for one in servers if one.joined), None)
     steps = _resets(machines, leader) if not faults else []
@@ -146,17 +146,6 @@ def _counts(servers: c.Sequence[Machine], wish: Wish) -> list[Fault]:
             Fault(f"the cluster has {len(servers)} servers and no endpoint", "hwaccel_api_endpoint", why, next_step)
         )
     return faults
-
-
-def _versions(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
-    """Members of another version: what runs is not changed by the way."""
-    wanted = ".".join(map(str, wish.version))
-    other = [one for one in machines if one.found and one.joined and one.found.version != wish.version]
-    if not other:
-        return []
-    found = sorted({".".join(map(str, one.found.version)) for one in other if one.found})
-    what = f"{some(one.host for one in other)} run Kubernetes {', '.join(found)}, and {wanted} is set"
-    return [Fault(what, "", "", f"set the version that runs, or upgrade the cluster to {wanted} first")]
 
 
 def _unfinished(owners: c.Sequence[Machine]) -> Fault:

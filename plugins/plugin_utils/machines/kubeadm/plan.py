@@ -34,6 +34,8 @@ _SERVER_PORTS = {
 }
 #: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
 _OLDEST = (1, 32)
+#: Days before the end of a certificate from which it is reported.
+_RENEWED = 60
 _MODULES = ("overlay", "br_netfilter")
 _text = functools.partial(templating.render, "cluster_kubeadm")
 
@@ -62,7 +64,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     new = _recorded(kept, host, contents, packages)
     touched = [one["path"] for one in made["files"]]
     return {
-        "messages": [str(fault) for fault in lacking] if now.state == MEMBER else [],
+        "messages": [*_expiry(now), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
         "found": now.as_dict(),
         "identity": prerequisites.identity(host, settings["node"], skipped),
@@ -77,6 +79,18 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "actions": [one.as_dict() for one in _actions(host, contents, touched)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
     }
+
+
+def _expiry(now: Found) -> list[str]:
+    """kubeadm's certificates are valid for a year, and only an upgrade renews them by the way."""
+    if now.days is None or now.days >= _RENEWED:
+        return []
+    when = f"expires in {now.days} days" if now.days >= 0 else f"has expired {-now.days} days ago"
+    what = f"a certificate of the control plane {when}"
+    next_step = (
+        "run `kubeadm certs renew all` on this server, then restart its static pods, and continue with the next server"
+    )
+    return [str(Fault(what, f"{places.KUBERNETES}/pki", "", next_step))]
 
 
 def _needs(settings: Settings, now: Found) -> prerequisites.Needs:

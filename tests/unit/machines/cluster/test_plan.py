@@ -156,7 +156,7 @@ def test_even_numbers_of_servers_are_a_fault_unless_they_are_known() -> None:
             "w1 is a server of the cluster and an agent",
         ),
         (machines([found(MEMBER, False)]), WISH, "cp1 is an agent of the cluster and a server"),
-        (machines([found(MEMBER, version=(1, 35, 2))]), WISH, "cp1 run Kubernetes 1.35.2, and 1.36.4 is set"),
+        (machines([found(MEMBER, version=(1, 35, 2))]), WISH, "cp1 runs Kubernetes 1.35.2, and 1.36.4 is set"),
     ],
 )
 def test_what_is_told_before_anything_is_changed(group: list[Machine], wish: Wish, told: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Listener, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.plan import plan
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import BEGIN, certificate
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_prerequisites import FACTS
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_documents import SETTINGS as CLUSTER
 
@@ -168,6 +169,25 @@ def test_a_member_is_only_told_what_it_lacks() -> None:
     made = plan(machine, SETTINGS)
     assert made["faults"] == []
     assert "the clock is not synchronized" in made["messages"][0]
+
+
+@pytest.mark.parametrize(
+    ("days", "told"),
+    [(61, ""), (59, "a certificate of the control plane expires in 59 days"), (-2, "has expired 2 days ago")],
+)
+def test_certificates_that_expire_soon_are_told_with_the_way_to_renew_them(days: int, told: str) -> None:
+    member = (places.AUTHORITY, places.KUBELET_CONF, places.KUBELET_CONFIG)
+    server = (places.ADMIN, places.API_SERVER, places.ETCD, places.DATA)
+    machine = dataclasses.replace(
+        ready(),
+        facts={**ready().facts, "present": "\n".join((*member, *server))},
+        files={**ready().files, (path := places.CERTIFICATES[0]): File(path, certificate(100))},
+        now=BEGIN.timestamp() + 86400 * (100 - days),
+    )
+    made = plan(machine, SETTINGS)
+    assert made["faults"] == []
+    messages = [text for text in made["messages"] if "certificate" in text]
+    assert [told in text and "kubeadm certs renew all" in text for text in messages] == ([True] if told else [])
 
 
 def test_agents_need_no_ports_of_servers() -> None:
