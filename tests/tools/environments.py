@@ -82,6 +82,10 @@ PROFILES = {
         "mutation tests: which test runs which line",
     ),
     "bmc": Profile("tests/boot/rig/requirements-bmc.txt", about="an emulator of BMCs, for the tests of machine_boot"),
+    "answers": Profile(
+        "tests/unit/machines/dns_pxe/requirements-answers.txt",
+        about="validators of answer files, for the tests of dns_pxe",
+    ),
     "core-newest": Profile("requirements-test.txt", ("ansible-core>=2.21",), (12, 14), "tests on the newest core"),
 }
 

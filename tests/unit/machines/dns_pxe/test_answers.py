@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import shlex
 import shutil
@@ -17,6 +18,7 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
+from ansible_collections.hwaccel.gpu.tests.tools import environments
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     SERVER,
     after,
@@ -102,17 +104,51 @@ def test_a_preseed_file_names_the_mirror_in_parts() -> None:
     assert f"d-i passwd/user-password-crypted password {HASH}" in text("preseed", password=HASH)
 
 
+#: Debian's package cloud-init, unpacked by .ci/run: no registry has it.
+CLOUD_INIT = environments.ROOT / ".build/cloud-init/usr/lib/python3/dist-packages"
+
+
+def validator(kind: str) -> tuple[list[str], dict[str, str]]:
+    """Its command, and the environment that this needs beside the test's own."""
+    program, *arguments = answers.KINDS[kind].checker
+    if shutil.which(program):
+        return [program, *arguments], {}
+    try:
+        programs = environments.ensure("answers") / "bin"
+    except environments.Unavailable as reason:
+        pytest.skip(str(reason))
+    if program == "cloud-init" and CLOUD_INIT.is_dir():
+        return [str(programs / "python"), "-m", "cloudinit.cmd.main", *arguments], {"PYTHONPATH": str(CLOUD_INIT)}
+    if not (programs / program).exists():
+        pytest.skip(f"{program} is not installed")
+    return [str(programs / program), *arguments], {}
+
+
+def checked(kind: str, content: str, path: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    command, environment = validator(kind)
+    path.write_text(content, encoding="utf-8")
+    return subprocess.run(
+        [*command, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
 @pytest.mark.parametrize("kind", answers.KINDS)
 @pytest.mark.parametrize("given", [ANSWER, FULL], ids=["least", "full"])
 def test_each_kind_is_accepted_by_its_own_validator(kind: str, given: dict[str, t.Any], tmp_path: pathlib.Path) -> None:
-    program, *arguments = answers.KINDS[kind].checker
-    if not shutil.which(program):
-        pytest.skip(f"{program} is not installed")
-    (tmp_path / "answer").write_text(text(**{**given, "kind": kind}), encoding="utf-8")
-    done = subprocess.run(
-        [program, *arguments, str(tmp_path / "answer")], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = checked(kind, text(**{**given, "kind": kind}), tmp_path / "answer")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"), [("kickstart", "clearpart --everything"), ("autoinstall", "users: 7"), ("preseed", "d-i alone")]
+)
+def test_its_validator_refuses_what_its_installer_does_not_know(kind: str, line: str, tmp_path: pathlib.Path) -> None:
+    assert checked(kind, f"{text(**{**ANSWER, 'kind': kind})}\n{line}\n", tmp_path / "answer").returncode != 0
 
 
 @pytest.mark.parametrize(
