@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import EXISTING, TOP, run
 
 #: Playbooks that only other playbooks import.
-PARTS = {"clusters", "plan", "stages", "summary"}
+PARTS = {"clusters", "installers", "installers_plan", "plan", "stages", "summary"}
 PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
 #: The group whose hosts a playbook works on, where that is another than gpu_clusters.
 MACHINES = {
@@ -136,6 +136,9 @@ def test_every_playbook_reports_undefined_variables_before_the_first_request(
         given = {"all": {"hosts": {"localhost": dict.fromkeys(hosts["localhost"], TEMPLATE)}}}
     else:
         given = inventory(counter, hosts, MACHINES.get(playbook, "gpu_clusters"))
+    if playbook == "cluster_kubeadm":
+        server = {"hwaccel_cluster": "of-cluster-kubeadm", "ansible_ssh_executable": str(counter.ssh)}
+        given["control_plane"] = {"hosts": {"server": server}}
     arguments = []
     if playbook == "node_runtime":
         # All hosts must be in one batch.
