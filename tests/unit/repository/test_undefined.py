@@ -19,11 +19,10 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_changelog import playbooks
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import EXISTING, TOP, run
 
-#: Playbooks that only other playbooks import.
-PARTS = {"clusters", "installers", "installers_plan", "plan", "stages", "summary"}
-PLAYBOOKS = sorted(path.stem for path in (TOP / "playbooks").glob("*.yml") if path.stem not in PARTS)
+PLAYBOOKS = sorted(playbooks())
 #: The group whose hosts a playbook works on, where that is another than gpu_clusters.
 MACHINES = {
     "node_runtime": "workers",

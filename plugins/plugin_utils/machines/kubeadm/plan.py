@@ -35,7 +35,7 @@ _SERVER_PORTS = {
 #: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
 _OLDEST = (1, 32)
 #: Days before the end of a certificate from which it is reported.
-_RENEWED = 60
+_EXPIRES_SOON = 60
 _MODULES = ("overlay", "br_netfilter")
 _text = functools.partial(templating.render, "cluster_kubeadm")
 
@@ -83,7 +83,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 def _expiry(now: Found) -> list[str]:
     """kubeadm's certificates are valid for a year, and only an upgrade renews them by the way."""
-    if now.days is None or now.days >= _RENEWED:
+    if now.days is None or now.days >= _EXPIRES_SOON:
         return []
     when = f"expires in {now.days} days" if now.days >= 0 else f"has expired {-now.days} days ago"
     what = f"a certificate of the control plane {when}"
