@@ -16,7 +16,8 @@ name: cluster_configuration
 version_added: 0.2.0
 short_description: Configuration with which an installer makes a machine a node
 description:
-  - Renders the configuration of C(kubeadm init) or C(kubeadm join) for one machine. It holds secrets, so tasks that use it need C(no_log).
+  - Renders the configuration of C(kubeadm init), C(kubeadm join) or C(kubeadm upgrade) for one machine. It can hold secrets, so tasks that use it
+    need C(no_log).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
@@ -34,13 +35,14 @@ options:
     description: What the configuration is for.
     type: str
     required: true
-    choices: [init, join]
+    choices: [init, join, upgrade]
   machine:
     description: C(node), C(address), C(serves) and C(taints) of the machine.
     type: dict
     required: true
   secrets:
-    description: C(token) and C(certificate_key) of this run, and to join also C(certificate), that of the cluster's authority in PEM.
+    description: >-
+      C(token) and C(certificate_key) of this run, and to join also C(certificate), that of the cluster's authority in PEM. Empty for an upgrade.
     type: dict
     required: true
 """

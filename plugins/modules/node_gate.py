@@ -120,6 +120,11 @@ options:
     description: Whether to quarantine failed nodes, and to release nodes that passed.
     type: bool
     default: true
+  nodes:
+    description: Names of the only nodes to judge, such as those that were just restarted. By default all are. Nodes without a GPU are not judged.
+    version_added: 0.2.0
+    type: list
+    elements: str
   exclude:
     description: Names of nodes to exclude, such as those that failed at an earlier gate.
     type: list
@@ -384,6 +389,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "patches": {"type": "list", "elements": "dict", "default": []},
     "max_failed": {"type": "str", "default": "0"},
     "quarantine": {"type": "bool", "default": True},
+    "nodes": {"type": "list", "elements": "str"},
     "exclude": {"type": "list", "elements": "str", "default": []},
     "wait_timeout": {"type": "float"},
     "sample": {"type": "int", "default": 20},
@@ -403,6 +409,7 @@ def settings_of(params: dict[str, t.Any]) -> Settings:
         else declared(params["daemon_sets"], params.get("patches")),
         max_failed=params["max_failed"],
         quarantine=params["quarantine"],
+        nodes=None if params["nodes"] is None else frozenset(params["nodes"]),
         exclude=frozenset(params["exclude"]),
         wait_timeout=params.get("wait_timeout"),
         sample=params["sample"],

@@ -169,6 +169,10 @@ def version_of(text: str) -> Version:
     return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 
+def version_text(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
 def read(printed: str) -> Host:
     """printed: output of look.py. Other lines, such as those of sudo and ssh, are skipped. Raises ValueError if the output is not complete."""
     return read_as(Host, printed)

@@ -3,8 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Asks this machine's own part of its cluster, on the machine.
 
-member.py health NODE ADDRESS ENDPOINT   prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
-                                         server is asked, and its etcd must be a voter; an agent's node is asked of the endpoint
+member.py health NODE ADDRESS ENDPOINT [VERSION]
+                                         prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
+                                         server is asked, and its etcd must be a voter; an agent's node is asked of the endpoint. Kubelet and API
+                                         server must have the version, if one is given
+member.py quorum NODES                   prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are
+member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
+                                         first server's upgrade
 member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
@@ -27,6 +32,7 @@ import urllib.request
 FOLDER = "/etc/kubernetes"
 AUTHORITY = FOLDER + "/pki/ca.crt"
 KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 ETCD = FOLDER + "/pki/etcd"
 #: Seconds for an answer.
 PATIENCE = 10
@@ -46,9 +52,12 @@ def ask(url, tls, method="GET", body=None, kind="application/json"):
         return response.read().decode("utf-8", "replace")
 
 
-def node_reasons(server, node):
+def node_reasons(server, node, version=""):
     """Why the Node is not Ready."""
     body = json.loads(ask(f"{server}/api/v1/nodes/{node}", context(AUTHORITY, KUBELET)))
+    runs = body.get("status", {}).get("nodeInfo", {}).get("kubeletVersion", "")
+    if version and runs != "v" + version:
+        return [f"the kubelet of node {node} is {runs}, and not v{version} yet"]
     for one in body.get("status", {}).get("conditions", ()):
         if one["type"] == "Ready":
             return [] if one["status"] == "True" else [f"node {node} is not Ready: {one.get('message', '')}"]
@@ -73,6 +82,30 @@ def etcd_reasons(node):
     return [f"etcd's member {node} is still a learner"] if mine[0].get("isLearner") else []
 
 
+def kubelet_reasons():
+    """Why the kubelet's process is not healthy. A node stays Ready for a while after it has ended."""
+    with open(KUBELET_CONFIG, encoding="utf-8") as file:
+        given = re.search(r"^healthzPort: *(\d+)", file.read(), re.M)
+    port = given.group(1) if given else "10248"
+    if port != "0":
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE).close()
+    return []
+
+
+def quorum_reasons(nodes):
+    """Why another server must not be taken away: etcd needs more than half of its members."""
+    listed = etcd("cluster/member/list", {}).get("members", ())
+    names = [one.get("name", "") for one in listed]
+    reasons = [f"etcd has no member {node}" for node in nodes if node not in names]
+    # A member has no name until it has been started once.
+    reasons += [
+        f"etcd's member {one.get('name') or one['ID']} is none of the cluster's servers"
+        for one in listed
+        if one.get("name", "") not in nodes
+    ]
+    return reasons + [f"etcd's member {one['name']} is still a learner" for one in listed if one.get("isLearner")]
+
+
 def tried(what, call, *arguments):
     try:
         return call(*arguments)
@@ -80,17 +113,20 @@ def tried(what, call, *arguments):
         return [f"{what}: {error}"]
 
 
-def api_reasons(server):
+def api_reasons(server, version=""):
     text = ask(server + "/readyz", context(AUTHORITY))
-    return [] if text == "ok" else [f"the API server is not ready: {text[:200]}"]
+    if text != "ok":
+        return [f"the API server is not ready: {text[:200]}"]
+    runs = json.loads(ask(server + "/version", context(AUTHORITY)))["gitVersion"] if version else ""
+    return [] if not version or runs == "v" + version else [f"the API server is {runs}, and not v{version} yet"]
 
 
-def health(node, address, endpoint):
+def health(node, address, endpoint, version=""):
     serves = os.path.exists(FOLDER + "/manifests/kube-apiserver.yaml")
     server = f"https://{joined(address, '6443') if serves else endpoint}"
-    reasons = tried(f"the API server at {server}", api_reasons, server)
+    reasons = tried(f"the API server at {server}", api_reasons, server, version if serves else "")
     if not reasons:
-        reasons = tried(f"node {node}", node_reasons, server, node)
+        reasons = tried("the kubelet", kubelet_reasons) or tried(f"node {node}", node_reasons, server, node, version)
     if not reasons and os.path.exists(FOLDER + "/manifests/etcd.yaml"):
         reasons = tried("etcd", etcd_reasons, node)
     return reasons
@@ -179,10 +215,24 @@ def withdraw(token, address):
         deleted(secrets + name, tls)
 
 
+def quorum(nodes):
+    if not os.path.exists(FOLDER + "/manifests/etcd.yaml"):
+        return []
+    return tried("etcd", quorum_reasons, json.loads(nodes))
+
+
+def configured(endpoint):
+    url = f"https://{endpoint}/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+    text = json.loads(ask(url, administrator()))["data"]["ClusterConfiguration"]
+    print(re.search(r"^kubernetesVersion: *v?(\S+)", text, re.M).group(1))
+
+
 def main(command, *arguments):
-    if command != "health":
-        return {"forget": forget, "label": label, "withdraw": withdraw}[command](*arguments) or 0
-    reasons = health(*arguments)
+    checks = {"health": health, "quorum": quorum}
+    if command not in checks:
+        does = {"configured": configured, "forget": forget, "label": label, "withdraw": withdraw}
+        return does[command](*arguments) or 0
+    reasons = checks[command](*arguments)
     for one in reasons:
         print(one)
     return 1 if reasons else 0

@@ -15,7 +15,7 @@ import pathlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import images
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig, Parts
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -35,14 +35,18 @@ CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=inf
 #: Without zeros, kube-proxy would write limits of connections for the whole host.
 CONNTRACK = {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"}
 _CONFIGURATION = {
-    "KubeletConfiguration": IN_CONTAINER,
+    # The default of 20 seconds is most of the time of an upgrade, which replaces four static pods one by one.
+    "KubeletConfiguration": {**IN_CONTAINER, "fileCheckFrequency": "2s"},
     "KubeProxyConfiguration": {"conntrack": CONNTRACK},
 }
 
 
 @dataclasses.dataclass
 class Site:
-    """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes."""
+    """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
+
+    parts: of the version that is set, by default the rig's.
+    """
 
     rig: ClusterRig
     servers: tuple[str, ...]
@@ -51,6 +55,7 @@ class Site:
     variables: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
+    parts: Parts | None = None
 
     def __post_init__(self) -> None:
         for name in (*self.servers, *self.agents):
@@ -83,7 +88,8 @@ class Site:
         }
 
     def cluster(self) -> dict[str, t.Any]:
-        programs = self.rig.parts.programs
+        parts = self.parts or self.rig.parts
+        programs = parts.programs
         return {
             "ansible_connection": "local",
             "hwaccel_installer": "kubeadm",
@@ -92,9 +98,7 @@ class Site:
             "cluster_kubeadm_programs": [
                 {"name": name, **_file(programs.installed / name)} for name in ("kubeadm", "kubelet")
             ],
-            "cluster_kubeadm_images": [
-                _file(self.rig.parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)
-            ],
+            "cluster_kubeadm_images": [_file(parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)],
             "cluster_kubeadm_pod_network": POD_SUBNET,
             "cluster_kubeadm_service_network": SERVICE_SUBNET,
             "cluster_kubeadm_cgroup_driver": "cgroupfs",

@@ -41,6 +41,7 @@ def test_settings_of_parameters() -> None:
     params = DEFAULTS | {
         "gate": "devices",
         "pools": [{"name": "a", "selector": "x", "gpu": {"count": "8"}}],
+        "nodes": ["n1", "n2"],
         "exclude": ["n1"],
         "wait_timeout": 5.0,
         "plugin_configs": {"default": {"sharing": {"timeSlicing": {"resources": [{"name": s.GPU, "replicas": "2"}]}}}},
@@ -52,6 +53,8 @@ def test_settings_of_parameters() -> None:
         5.0,
         "0",
     )
+    assert settings.nodes == frozenset({"n1", "n2"})
+    assert module.settings_of(DEFAULTS | {"gate": "devices"}).nodes is None
     assert settings.pools[0].gpu is not None
     assert settings.plugin_configs["default"].sharing[0].replicas == 2
 

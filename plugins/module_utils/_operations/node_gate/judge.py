@@ -50,7 +50,8 @@ class Judge:
         return None, held
 
     def _is_target(self, name: str) -> bool:
-        if name in self.settings.exclude:
+        only = self.settings.nodes
+        if name in self.settings.exclude or (only is not None and name not in only):
             return False
         node, pool = self.fleet.nodes[name], self.fleet.pool(name)
         if snapshot.provider(self.settings, self.fleet, name) == "none" and self.settings.gate != "features":

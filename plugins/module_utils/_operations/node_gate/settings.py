@@ -42,6 +42,8 @@ class Settings:
     pod_selector: str = ""
     max_failed: t.Any = 0
     quarantine: bool = True
+    #: Names of the only nodes to judge; None means all.
+    nodes: frozenset[str] | None = None
     exclude: frozenset[str] = frozenset()
     #: None means a default by gate and size of the fleet.
     wait_timeout: float | None = None

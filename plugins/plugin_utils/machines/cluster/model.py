@@ -17,6 +17,10 @@ SERVER, AGENT = "server", "agent"
 ABSENT, MEMBER, HALF, FOREIGN = "absent", "member", "half made", "foreign"
 
 
+#: Fields of Found that facts of Ansible hold as lists.
+_TUPLES = ("version", "control_plane", "behind")
+
+
 @dataclasses.dataclass(frozen=True)
 class Found:
     """What a look at a machine has shown, in the form that a distribution's `observed` returns and facts of Ansible can hold.
@@ -24,7 +28,8 @@ class Found:
     state: see above; why: what shows it, for messages. serves: whether it is a server. data: whether it has data of the datastore.
     authority: fingerprint of the cluster's certificate authority, empty if it has none; certificate: the same in PEM.
     endpoint: URL of the API server that its kubelet uses. version: of the installed kubelet. running: whether its unit runs.
-    days: until the first certificate of a server expires, None if there is none.
+    control_plane: the lowest version of a server's control plane. days: until the first certificate of a server expires, None if there is none.
+    behind: why a member does not run as it is set.
     """
 
     state: str = ABSENT
@@ -35,15 +40,18 @@ class Found:
     certificate: str = ""
     endpoint: str = ""
     version: Version = ()
+    control_plane: Version = ()
     running: bool = False
     days: int | None = None
+    behind: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, t.Any]:
-        return {**dataclasses.asdict(self), "version": list(self.version)}
+        lists = {name: list(getattr(self, name)) for name in _TUPLES}
+        return {**dataclasses.asdict(self), **lists}
 
     @classmethod
     def of(cls, given: c.Mapping[str, t.Any]) -> Found:
-        return cls(**{**given, "version": tuple(given["version"])})
+        return cls(**{**given, **{name: tuple(given[name]) for name in _TUPLES}})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +78,11 @@ class Machine:
     @property
     def joined(self) -> bool:
         return self.state == MEMBER
+
+    @property
+    def serves(self) -> Version:
+        """Version of a server's control plane."""
+        return (self.found.control_plane or self.found.version) if self.found else ()
 
     @property
     def has_data(self) -> bool:

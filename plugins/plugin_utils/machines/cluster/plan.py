@@ -21,10 +21,11 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     Machine,
     unique,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version, version_text
 
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
+UPGRADE_SERVER, UPGRADE_AGENTS = "upgrade server", "upgrade agents"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +61,8 @@ _VERBS = {
     JOIN_SERVER: "join the server {}",
     JOIN_AGENTS: "join {}",
     RESET: "reset {}",
+    UPGRADE_SERVER: "upgrade the server {}",
+    UPGRADE_AGENTS: "upgrade {}",
 }
 
 
@@ -100,12 +103,17 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
     elif first:
         faults.append(_unfinished([machine for machine in machines if machine.has_data]))
-    steps += [
+    joins = [
         Step(JOIN_SERVER, (one.host,), "it is no member of the cluster")
         for one in servers
         if one is not first and one.state in (ABSENT, HALF)
     ]
-    steps += _agents(machines, wish.at_a_time)
+    older = [one for one in servers if one.joined and one.serves < wish.version]
+    faults += _reduced(joins, older) if older else []
+    # Machines join an API server that is not older than they are. Otherwise none is taken away before all are there.
+    before = _upgrades(servers, 1) if older else []
+    steps += [*before, *joins, *_joining(machines, wish.at_a_time)]
+    steps += [step for step in _upgrades(machines, wish.at_a_time) if step not in before]
     faults += _unobserved(servers) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
@@ -122,12 +130,43 @@ def _resets(machines: c.Sequence[Machine], leader: Machine | None) -> list[Step]
     ]
 
 
-def _agents(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
-    hosts = [one.host for one in machines if one.role == AGENT and one.state in (ABSENT, HALF)]
+def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
+    new = [one for one in machines if one.role == AGENT and one.state in (ABSENT, HALF)]
     return [
-        Step(JOIN_AGENTS, tuple(hosts[place : place + at_a_time]), "not a member of the cluster")
-        for place in range(0, len(hosts), at_a_time)
+        Step(JOIN_AGENTS, tuple(one.host for one in batch), "not a member of the cluster")
+        for batch in _batches(new, at_a_time)
     ]
+
+
+def _upgrades(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
+    """Members that do not run as they are set: first servers, one at a time."""
+    behind = [one for one in machines if one.found and one.joined and one.found.behind]
+    servers = [[one] for one in behind if one.role == SERVER]
+    agents = _batches([one for one in behind if one.role == AGENT], at_a_time)
+    return [
+        Step(do, tuple(one.host for one in batch), _reasons(batch))
+        for do, batches in ((UPGRADE_SERVER, servers), (UPGRADE_AGENTS, agents))
+        for batch in batches
+    ]
+
+
+def _batches(machines: list[Machine], at_a_time: int) -> list[list[Machine]]:
+    return [machines[place : place + at_a_time] for place in range(0, len(machines), at_a_time)]
+
+
+def _reasons(batch: c.Sequence[Machine]) -> str:
+    return ", ".join(dict.fromkeys(why for one in batch if one.found for why in one.found.behind))
+
+
+def _reduced(joins: c.Sequence[Step], older: c.Sequence[Machine]) -> list[Fault]:
+    """A server that is upgraded is away for a while, which fewer than all others may not make up for."""
+    missing = [host for step in joins for host in step.hosts]
+    if not missing:
+        return []
+    runs = ", ".join(sorted({version_text(one.serves) for one in older}))
+    what = f"{some(missing)} is no member of the cluster, whose control plane is to be upgraded"
+    next_step = f"set the version that runs ({runs}) until all servers have joined, and upgrade then"
+    return [Fault(what, "", "etcd could lose its quorum if another server is taken away", next_step)]
 
 
 def _counts(servers: c.Sequence[Machine], wish: Wish) -> list[Fault]:

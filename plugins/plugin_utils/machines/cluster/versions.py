@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a cluster can have the version that is set, from those that its members run. Pure."""
+"""Whether a cluster can be upgraded to the version that is set, from those that its members run. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import collections.abc as c
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Machine
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version, version_text
 
 #: Data of a newer version may be unknown to an older API server, and kubeadm refuses both
 #: (https://kubernetes.io/releases/version-skew-policy/, cmd/kubeadm/app/phases/upgrade/policy.go).
@@ -19,32 +19,33 @@ _SKIP = "only one minor version at a time can be upgraded"
 
 
 def faults(machines: c.Sequence[Machine], wanted: Version) -> list[Fault]:
-    """One for each version that members run beside the one that is set: what runs is not changed by the way."""
+    """One for each version from which no upgrade leads to the one that is set."""
     runs: dict[Version, list[str]] = {}
     for machine in machines:
-        if machine.found and machine.joined and machine.found.version != wanted:
-            runs.setdefault(machine.found.version, []).append(machine.host)
+        for version in _versions(machine):
+            if not _leads(version, wanted):
+                runs.setdefault(version, []).append(machine.host)
     return [_fault(hosts, version, wanted) for version, hosts in sorted(runs.items())]
+
+
+def _versions(machine: Machine) -> set[Version]:
+    """Those of a member: an interrupted upgrade leaves two."""
+    if not machine.found or not machine.joined:
+        return set()
+    return {machine.found.version, *([machine.found.control_plane] if machine.found.control_plane else ())}
+
+
+def _leads(version: Version, wanted: Version) -> bool:
+    return bool(version) and version <= wanted and version[0] == wanted[0] and wanted[1] - version[1] <= 1
 
 
 def _fault(hosts: list[str], version: Version, wanted: Version) -> Fault:
     verb = "runs" if len(hosts) == 1 else "run"
-    what = f"{some(hosts)} {verb} Kubernetes {_text(version)}, and {_text(wanted)} is set"
+    runs, set_to = version_text(version), version_text(wanted)
+    what = f"{some(hosts)} {verb} Kubernetes {runs or 'of an unknown version'}, and {set_to} is set"
     if version > wanted:
-        return Fault(
-            what, "", _DOWNGRADE, f"set {_text(version)}, or restore a snapshot that the older version has made"
-        )
-    if path := _between(version, wanted):
-        return Fault(what, "", _SKIP, f"upgrade to {path[0]} first; the path is {', '.join((*path, _text(wanted)))}")
-    return Fault(what, "", "", f"set the version that runs, or upgrade the cluster to {_text(wanted)} first")
-
-
-def _between(version: Version, wanted: Version) -> list[str]:
-    """The minor versions that lie between both, which an upgrade has to pass. Empty without a known version, and between major versions."""
-    if len(version) < 2 or version[0] != wanted[0]:
-        return []
-    return [f"{wanted[0]}.{minor}" for minor in range(version[1] + 1, wanted[1])]
-
-
-def _text(version: Version) -> str:
-    return ".".join(map(str, version)) or "of an unknown version"
+        return Fault(what, "", _DOWNGRADE, f"set {runs}, or restore a snapshot that the older version has made")
+    if version and version[0] == wanted[0]:
+        path = [f"{wanted[0]}.{minor}" for minor in range(version[1] + 1, wanted[1])]
+        return Fault(what, "", _SKIP, f"upgrade to {path[0]} first; the path is {', '.join((*path, set_to))}")
+    return Fault(what, "", "no upgrade between these is known", "set the version that runs")

@@ -64,6 +64,22 @@ def join(settings: Data, machine: Data, secrets: Data) -> str:
     return _text(settings, [configuration])
 
 
+def upgrade(settings: Data, _machine: Data, _secrets: Data) -> str:
+    """For `kubeadm upgrade apply` and `kubeadm upgrade node`. It holds no secret."""
+    shared = {
+        "ignorePreflightErrors": list(settings["ignored_errors"]),
+        # Of the phases of init, an upgrade has only these too.
+        "skipPhases": [one for one in _skipped(settings) if one.startswith("addon")],
+    }
+    configuration = {
+        "apiVersion": _API,
+        "kind": "UpgradeConfiguration",
+        "apply": {"kubernetesVersion": f"v{settings['version']}", **shared},
+        "node": shared,
+    }
+    return _text(settings, [configuration])
+
+
 def _registration(settings: Data, machine: Data, taints: c.Sequence[Data]) -> Document:
     found: Document = {
         "name": machine["node"],

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     MEMBER,
     Found,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
 #: A kubelet without a configuration ends within a second and is started again, so one that runs for longer has another configuration.
@@ -35,6 +35,11 @@ def found(host: Host) -> Found:
         certificate=certificate,
         endpoint=host.fact("server").partition(":")[2].strip(),
         version=host.version("kubelet"),
+        # The first number in an image's name may be an address.
+        control_plane=min(
+            (version_of(image.rpartition(":")[2]) for name in places.CONTROL_PLANE if (image := host.fact(name))),
+            default=(),
+        ),
         running=host.unit("kubelet").active,
         days=min(days, default=None),
     )

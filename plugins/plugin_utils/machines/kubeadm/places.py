@@ -16,12 +16,20 @@ RECORD = record.path(ROLE)
 #: A file for each archive of images that was imported, with its checksum as its text.
 IMPORTED = f"{FOLDER}/imported"
 
+#: The kubelet of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
+STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
+
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
 ADMIN, KUBELET_CONF = f"{KUBERNETES}/admin.conf", f"{KUBERNETES}/kubelet.conf"
 #: Only there until the kubelet has its own certificate.
 BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
 API_SERVER, ETCD = f"{KUBERNETES}/manifests/kube-apiserver.yaml", f"{KUBERNETES}/manifests/etcd.yaml"
+#: Static pods that have the version of Kubernetes.
+CONTROL_PLANE = {
+    name: f"{KUBERNETES}/manifests/{name}.yaml"
+    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+}
 DATA = "/var/lib/etcd/member"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 #: Certificates of a server, which expire together: those of its kubelet renew themselves.

@@ -16,9 +16,16 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import onelin
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
+    Host,
+    Version,
+    digest,
+    version_of,
+    version_text,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
@@ -43,7 +50,7 @@ _text = functools.partial(templating.render, "cluster_kubeadm")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_kubeadm_.
 
-    found: as model.Found documents it; identity: as model.Machine. packages: missing ones; apt: whether apt installs them.
+    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them.
     programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
     files, contents, folders, absent: as files.written documents them. forwards: whether forwarding of packets has to be switched on.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
@@ -57,16 +64,18 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     faults += [] if now.state == MEMBER else lacking
     faults += _version_faults(host, settings)
     contents = _contents(host, settings) if not faults else []
-    made = written(host, contents)
-    programs = _programs(host, settings)
+    made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
+    programs = _programs(host, settings, now)
     packages = _packages(host, settings)
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     new = _recorded(kept, host, contents, packages)
     touched = [one["path"] for one in made["files"]]
+    turn = turning.turn(host, settings, now, touched)
     return {
         "messages": [*_expiry(now), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
-        "found": now.as_dict(),
+        "found": turning.behind(turn, now).as_dict(),
+        "turn": turn.as_dict(),
         "identity": prerequisites.identity(host, settings["node"], skipped),
         "packages": packages,
         "apt": "apt-get" in host.fact("managers").split(),
@@ -107,17 +116,33 @@ def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
     )
 
 
-def _programs(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
+def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.Any]]:
+    """The kubelet of a member is replaced in its turn, and only made ready before."""
     found = []
     for one in settings["programs"]:
-        path = f"{places.PROGRAMS_FOLDER}/{one['name']}"
-        if f"sha256:{host.checksums.get(path)}" != one["checksum"]:
+        path = _installed(one)
+        if now.state == MEMBER and one["name"] == "kubelet" and turning.staged(host, settings):
+            path = places.STAGED
+        if not _is(host, path, one):
             found.append({**one, "path": path, "remote": _remote(one)})
     return found
 
 
+def _installed(program: Settings) -> str:
+    return f"{places.PROGRAMS_FOLDER}/{program['name']}"
+
+
+def _is(host: Host, path: str, program: Settings) -> bool:
+    return f"sha256:{host.checksums.get(path)}" == program["checksum"]
+
+
+def _left_over(host: Host, settings: Settings) -> bool:
+    """Whether a kubelet was made ready that is in its place by now."""
+    return bool(host.checksums.get(places.STAGED)) and not turning.staged(host, settings)
+
+
 def _version_faults(host: Host, settings: Settings) -> list[Fault]:
-    """A version that is too old or not set, and programs that are neither there nor given."""
+    """A version that is too old or not set, and programs that are neither there nor given, or that are of another version."""
     version, faults = version_of(settings["version"]), []
     if version < _OLDEST:
         what = (
@@ -129,6 +154,25 @@ def _version_faults(host: Host, settings: Settings) -> list[Fault]:
     if missing := [name for name in places.PROGRAMS if name not in given]:
         next_step = "set cluster_kubeadm_programs, or install the packages of Kubernetes first"
         faults.append(Fault(f"{', '.join(missing)} is not installed", "cluster_kubeadm_programs", "", next_step))
+    return [*faults, *_other_programs(host, settings, version)]
+
+
+def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fault]:
+    """Programs with which the version that is set cannot be had: nothing would replace them."""
+    given = {one["name"]: one for one in settings["programs"]}
+    faults = []
+    for name in places.PROGRAMS:
+        one, has = given.get(name), host.version(name)
+        if not has or has == version:
+            continue
+        what = f"{name} is {version_text(has)}, and {version_text(version)} is set"
+        if one is None:
+            next_step = f"install the package of {version_text(version)}, or set cluster_kubeadm_programs"
+            faults.append(Fault(what, _installed({"name": name}), "", next_step))
+        elif _is(host, _installed(one), one):
+            why = f"it is the {name} of cluster_kubeadm_programs"
+            next_step = f"set source and checksum of {version_text(version)} there, or cluster_kubeadm_version: {version_text(has)}"
+            faults.append(Fault(what, "cluster_kubeadm_version", why, next_step))
     return faults
 
 

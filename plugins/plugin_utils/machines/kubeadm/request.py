@@ -27,6 +27,9 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.KUBELET_CONFIG,
     ),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
+    **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
+    "kubelet_changed": ("changed_at", f"{places.PROGRAMS_FOLDER}/kubelet"),
+    "kubelet_config_changed": ("changed_at", places.KUBELET_CONFIG),
     "managers": ("programs", "apt-get", "dnf"),
     "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),
 }
@@ -38,6 +41,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     return Request(
         files=(
             places.RECORD,
+            places.TURN,
             places.AUTHORITY,
             *places.CERTIFICATES,
             places.UNIT,
@@ -47,7 +51,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             places.CONTAINERD,
         ),
         patterns=(f"{places.IMPORTED}/*",),
-        checksums=tuple(f"{places.PROGRAMS_FOLDER}/{name}" for name in names),
+        checksums=(*(f"{places.PROGRAMS_FOLDER}/{name}" for name in names), places.STAGED),
         units=("kubelet", "containerd", "crio", *places.FOREIGN),
         commands=(
             CommandRequest("kubelet", ("kubelet", "--version")),

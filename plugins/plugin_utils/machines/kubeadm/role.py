@@ -19,7 +19,11 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
 
 _Data = c.Mapping[str, t.Any]
 #: By the name of what kubeadm does with it.
-_CONFIGURATIONS: dict[str, t.Callable[[_Data, _Data, _Data], str]] = {"init": documents.init, "join": documents.join}
+_CONFIGURATIONS: dict[str, t.Callable[[_Data, _Data, _Data], str]] = {
+    "init": documents.init,
+    "join": documents.join,
+    "upgrade": documents.upgrade,
+}
 
 
 def requested(settings: _Data) -> host.Request:
@@ -33,7 +37,7 @@ def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
 
 
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
-    """The configuration of `kubeadm init` or `kubeadm join`, as documents.init and documents.join document it."""
+    """The configuration of `kubeadm init`, `join` or `upgrade`, as the functions of documents with these names document it."""
     return _CONFIGURATIONS[what](settings, machine, secrets)
 
 

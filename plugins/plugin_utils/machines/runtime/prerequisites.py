@@ -9,7 +9,7 @@ import collections.abc as c
 import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version, version_of, version_text
 
 #: The folder of container images.
 _IMAGES = "/var/lib"
@@ -149,7 +149,7 @@ def faults(host: Host, least_disk_gib: float, skipped: c.Collection[str] = ()) -
         (
             "versions",
             Fault(
-                f"{one.what} is {dotted(version)}, but at least {dotted(one.least)} is required",
+                f"{one.what} is {version_text(version)}, but at least {version_text(one.least)} is required",
                 one.source,
                 one.why,
                 one.remedy,
@@ -159,10 +159,6 @@ def faults(host: Host, least_disk_gib: float, skipped: c.Collection[str] = ()) -
         if (version := one.found(host)) and one.when(host) and version < one.least
     ]
     return [fault for name, fault in found + _conditions(host, least_disk_gib) if name not in skipped]
-
-
-def dotted(version: Version) -> str:
-    return ".".join(map(str, version))
 
 
 def _conditions(host: Host, least_disk_gib: float) -> list[tuple[str, Fault]]:

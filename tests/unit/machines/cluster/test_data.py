@@ -20,7 +20,19 @@ def machine(host: str, role: str) -> dict[str, object]:
 
 
 def test_what_was_observed_survives_as_a_fact_of_ansible() -> None:
-    one = Found("member", "", True, True, "a" * 64, "PEM", "https://10.0.0.1:6443", (1, 36, 4), True, 300)
+    one = Found(
+        "member",
+        serves=True,
+        data=True,
+        authority="a" * 64,
+        certificate="PEM",
+        endpoint="https://10.0.0.1:6443",
+        version=(1, 36, 4),
+        control_plane=(1, 36, 5),
+        running=True,
+        days=300,
+        behind=("its kubelet is 1.36.4",),
+    )
     assert Found.of(json.loads(json.dumps(one.as_dict()))) == one
 
 

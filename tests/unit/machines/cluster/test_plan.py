@@ -28,9 +28,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan 
     JOIN_AGENTS,
     JOIN_SERVER,
     RESET,
+    UPGRADE_AGENTS,
+    UPGRADE_SERVER,
     Wish,
     decide,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_text
 
 OURS, THEIRS = "a" * 64, "b" * 64
 WISH = Wish((1, 36, 4), "10.0.0.1:6443", at_a_time=2)
@@ -40,6 +43,12 @@ NOTHING, OF_OURS = Answer(), Answer(True, OURS)
 def found(state: str, serves: bool = True, **more: t.Any) -> Found:
     joined = {"data": serves, "authority": OURS, "version": (1, 36, 4), "serves": serves}
     return Found(state=state, **{**(joined if state == MEMBER else {}), **more})
+
+
+def older(serves: bool = True, version: tuple[int, ...] = (1, 36, 3)) -> Found:
+    """A member that is to be upgraded."""
+    plane = {"control_plane": version} if serves else {}
+    return found(MEMBER, serves, version=version, behind=(f"its kubelet is {version_text(version)}",), **plane)
 
 
 def machines(servers: list[Found | None], agents: t.Sequence[Found | None] = ()) -> list[Machine]:
@@ -82,6 +91,32 @@ def test_a_complete_cluster_has_no_steps() -> None:
     # Also if one of its servers is lost for the moment.
     lost = [members[0], dataclasses.replace(members[1], found=None), *members[2:]]
     assert steps(decide(lost, WISH, OF_OURS)) == []
+
+
+def test_servers_are_upgraded_one_at_a_time_and_then_agents_in_batches() -> None:
+    decision = decide(machines([older()] * 3, [older(False)] * 3), WISH, OF_OURS)
+    assert steps(decision) == [
+        (UPGRADE_SERVER, ("cp1",)),
+        (UPGRADE_SERVER, ("cp2",)),
+        (UPGRADE_SERVER, ("cp3",)),
+        (UPGRADE_AGENTS, ("w1", "w2")),
+        (UPGRADE_AGENTS, ("w3",)),
+    ]
+    assert str(decision.steps[0]) == "upgrade the server cp1: its kubelet is 1.36.3"
+
+
+def test_an_interrupted_upgrade_goes_on_with_what_is_left() -> None:
+    stopped = found(MEMBER, version=(1, 36, 3), control_plane=(1, 36, 4), behind=("its kubelet is 1.36.3",))
+    decision = decide(machines([found(MEMBER), stopped, older()], [older(False)]), WISH, OF_OURS)
+    assert [hosts for _do, hosts in steps(decision)] == [("cp2",), ("cp3",), ("w1",)]
+
+
+def test_new_agents_join_a_control_plane_that_was_upgraded_and_new_servers_before_another_is_taken_away() -> None:
+    upgraded = decide(machines([older()] * 3, [older(False), found(ABSENT, False)]), WISH, OF_OURS)
+    assert [do for do, _hosts in steps(upgraded)] == [*[UPGRADE_SERVER] * 3, JOIN_AGENTS, UPGRADE_AGENTS]
+    restarted = found(MEMBER, behind=("its kubelet runs with an older unit",))
+    joined = decide(machines([restarted, found(MEMBER), found(ABSENT)]), WISH, OF_OURS)
+    assert steps(joined) == [(JOIN_SERVER, ("cp3",)), (UPGRADE_SERVER, ("cp1",))]
 
 
 def test_a_first_server_that_was_reinstalled_joins() -> None:
@@ -156,7 +191,9 @@ def test_even_numbers_of_servers_are_a_fault_unless_they_are_known() -> None:
             "w1 is a server of the cluster and an agent",
         ),
         (machines([found(MEMBER, False)]), WISH, "cp1 is an agent of the cluster and a server"),
-        (machines([found(MEMBER, version=(1, 35, 2))]), WISH, "cp1 runs Kubernetes 1.35.2, and 1.36.4 is set"),
+        (machines([older(version=(1, 34, 2))]), WISH, "cp1 runs Kubernetes 1.34.2, and 1.36.4 is set"),
+        (machines([older(), older(), found(ABSENT)]), WISH, "cp3 is no member of the cluster, whose control plane"),
+        (machines([older(), older(), None]), WISH, "cp3 could not be observed"),
     ],
 )
 def test_what_is_told_before_anything_is_changed(group: list[Machine], wish: Wish, told: str) -> None:

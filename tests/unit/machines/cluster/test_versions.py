@@ -18,8 +18,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version
 
 
-def machine(host: str, version: Version, state: str = MEMBER) -> Machine:
-    return Machine(host, host, "10.0.0.11", SERVER, Found(state=state, version=version))
+def machine(host: str, version: Version, state: str = MEMBER, control_plane: Version = ()) -> Machine:
+    found = Found(state=state, version=version, control_plane=control_plane)
+    return Machine(host, host, "10.0.0.11", SERVER, found)
 
 
 @pytest.mark.parametrize(
@@ -29,30 +30,38 @@ def machine(host: str, version: Version, state: str = MEMBER) -> Machine:
         ((1, 36, 4), (1, 35, 9), "restore a snapshot that the older version has made"),
         ((1, 33, 2), (1, 36, 4), "upgrade to 1.34 first; the path is 1.34, 1.35, 1.36.4"),
         ((1, 34, 0), (1, 36, 4), "only one minor version at a time can be upgraded"),
-        ((1, 35, 9), (1, 36, 4), "or upgrade the cluster to 1.36.4 first"),
-        ((1, 36, 3), (1, 36, 4), "or upgrade the cluster to 1.36.4 first"),
         ((), (1, 36, 4), "cp1 runs Kubernetes of an unknown version, and 1.36.4 is set"),
-        ((1, 36, 4), (2, 0, 0), "or upgrade the cluster to 2.0.0 first"),
+        ((1, 36, 4), (2, 0, 0), "no upgrade between these is known"),
     ],
 )
-def test_a_version_that_members_do_not_run_is_a_fault_that_says_how_it_can_be_had(
+def test_a_version_from_which_no_upgrade_leads_to_the_one_that_is_set_is_a_fault_that_says_what_does(
     runs: Version, wanted: Version, told: str
 ) -> None:
     (fault,) = versions.faults([machine("cp1", runs)], wanted)
     assert told in str(fault)
 
 
-def test_each_version_beside_the_wanted_one_is_told_once_with_its_machines() -> None:
+@pytest.mark.parametrize("runs", [(1, 35, 9), (1, 36, 3), (1, 36, 4)])
+def test_an_older_patch_and_the_minor_before_are_upgraded(runs: Version) -> None:
+    assert versions.faults([machine("cp1", runs)], (1, 36, 4)) == []
+
+
+def test_each_such_version_is_told_once_with_its_machines() -> None:
     found = [
         machine("cp1", (1, 36, 4)),
-        machine("cp2", (1, 35, 1)),
-        machine("w1", (1, 34, 1)),
-        machine("w2", (1, 35, 1)),
+        machine("cp2", (1, 34, 2)),
+        machine("w1", (1, 33, 1)),
+        machine("w2", (1, 34, 2)),
     ]
     assert [fault.what for fault in versions.faults(found, (1, 36, 4))] == [
-        "w1 runs Kubernetes 1.34.1, and 1.36.4 is set",
-        "cp2, w2 run Kubernetes 1.35.1, and 1.36.4 is set",
+        "w1 runs Kubernetes 1.33.1, and 1.36.4 is set",
+        "cp2, w2 run Kubernetes 1.34.2, and 1.36.4 is set",
     ]
+
+
+def test_both_versions_of_an_interrupted_upgrade_count() -> None:
+    (fault,) = versions.faults([machine("cp1", (1, 36, 4), control_plane=(1, 36, 5))], (1, 36, 4))
+    assert fault.what == "cp1 runs Kubernetes 1.36.5, and 1.36.4 is set"
 
 
 def test_a_machine_that_is_no_member_has_no_version_to_keep() -> None:

@@ -37,6 +37,18 @@ def parsed(text: str) -> dict[str, dict[str, t.Any]]:
     return {one["kind"]: one for one in yaml.safe_load_all(text)}
 
 
+def test_an_upgrade_skips_the_add_ons_that_init_has_skipped_and_holds_no_secret() -> None:
+    given = {**SETTINGS, "proxy_mode": "none", "skipped_phases": ["addon/coredns", "mark-control-plane"]}
+    (found,) = parsed(documents.upgrade(given, MACHINE, {})).values()
+    shared = {"ignorePreflightErrors": ["NumCPU"], "skipPhases": ["addon/coredns", "addon/kube-proxy"]}
+    assert found == {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "UpgradeConfiguration",
+        "apply": {"kubernetesVersion": "v1.36.4", **shared},
+        "node": shared,
+    }
+
+
 def test_a_cluster_is_initialized_with_all_that_is_set() -> None:
     found = parsed(documents.init(SETTINGS, MACHINE, SECRETS))
     assert list(found) == [

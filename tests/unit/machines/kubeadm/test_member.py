@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import http.server
 import importlib.util
 import io
 import json
 import pathlib
+import threading
 import typing as t
 import urllib.error
 
@@ -43,7 +45,7 @@ class Cluster:
 
 
 @pytest.fixture
-def member(monkeypatch: pytest.MonkeyPatch) -> t.Any:
+def member(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Any:
     spec = importlib.util.spec_from_file_location("member", PATH)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -51,7 +53,14 @@ def member(monkeypatch: pytest.MonkeyPatch) -> t.Any:
     for name in ("context", "administrator"):
         monkeypatch.setattr(module, name, lambda *_files: None)
     monkeypatch.setattr(module.os.path, "exists", lambda _path: True)
+    module.KUBELET_CONFIG = str(tmp_path / "config.yaml")
+    _serving(tmp_path, 0)
     return module
+
+
+def _serving(folder: pathlib.Path, port: int) -> None:
+    """The kubelet's health is served on this port, and nowhere with 0."""
+    (folder / "config.yaml").write_text(f"kind: KubeletConfiguration\nhealthzPort: {port}\n", encoding="utf-8")
 
 
 def health(member: t.Any, cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -97,6 +106,79 @@ def test_an_agent_asks_the_endpoint(member: t.Any, capsys: t.Any, monkeypatch: p
         f"GET {endpoint}/readyz",
         f"GET {endpoint}",
     }
+
+
+def test_a_member_has_the_version_only_once_its_kubelet_and_its_api_server_report_it(
+    member: t.Any, capsys: t.Any
+) -> None:
+    def told(api_server: str, kubelet: str) -> str:
+        runs = {**READY, "status": {**READY["status"], "nodeInfo": {"kubeletVersion": kubelet}}}
+        answers = {f"GET {SERVER}/version": {"gitVersion": api_server}, f"GET {SERVER}/api/v1/nodes/cp1": runs}
+        member.ask = Cluster(**answers).ask
+        status = member.main("health", "cp1", "10.0.0.11", "10.0.0.1:6443", "1.36.5")
+        printed = str(capsys.readouterr().out)
+        assert status == bool(printed)
+        return printed
+
+    assert told("v1.36.4", "v1.36.4") == "the API server is v1.36.4, and not v1.36.5 yet\n"
+    assert told("v1.36.5", "v1.36.4") == "the kubelet of node cp1 is v1.36.4, and not v1.36.5 yet\n"
+    assert told("v1.36.5", "v1.36.5") == ""
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (500, False)])
+def test_a_kubelet_that_ended_is_not_healthy_though_its_node_is_still_ready(
+    member: t.Any, capsys: t.Any, tmp_path: pathlib.Path, status: int, healthy: bool
+) -> None:
+    class Kubelet(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_given: t.Any) -> None:
+            """Requests are not logged."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Kubelet) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        _serving(tmp_path, server.server_port)
+        found, printed = health(member, Cluster(), capsys)
+    assert (found == 0) == healthy
+    assert printed.startswith("" if healthy else "the kubelet: HTTP Error 500")
+    # It has ended.
+    assert "the kubelet: " in health(member, Cluster(), capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ([{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2"}], ""),
+        ([{"ID": "7", "name": "cp1"}], "etcd has no member cp2\n"),
+        (
+            [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2", "isLearner": True}],
+            "etcd's member cp2 is still a learner\n",
+        ),
+        (
+            [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2"}, {"ID": "9"}],
+            "etcd's member 9 is none of the cluster's servers\n",
+        ),
+    ],
+)
+def test_why_no_other_server_may_be_taken_away(member: t.Any, capsys: t.Any, members: list[t.Any], told: str) -> None:
+    member.ask = Cluster(**{f"POST {ETCD}/v3/cluster/member/list": {"members": members}}).ask
+    assert member.main("quorum", json.dumps(["cp1", "cp2"])) == bool(told)
+    assert capsys.readouterr().out == told
+
+
+def test_the_quorum_of_an_external_etcd_is_its_owners(member: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member.os.path, "exists", lambda _path: False)
+    assert member.main("quorum", json.dumps(["cp1"])) == 0
+
+
+def test_the_version_of_the_configuration_is_told(member: t.Any, capsys: t.Any) -> None:
+    text = "apiVersion: kubeadm.k8s.io/v1beta4\nkubernetesVersion: v1.36.4\nnetworking: {}\n"
+    endpoint = "https://10.0.0.1:6443/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+    member.ask = Cluster(**{f"GET {endpoint}": {"data": {"ClusterConfiguration": text}}}).ask
+    assert member.main("configured", "10.0.0.1:6443") == 0
+    assert capsys.readouterr().out == "1.36.4\n"
 
 
 @pytest.mark.parametrize(("how", "writes"), [("apply", 1), ("check", 0)])

@@ -79,3 +79,11 @@ def test_check_mode_only_warns_of_a_missing_declared_node(clock: Time) -> None:
     assert (result.failure, result.warnings) == (None, ["the cluster has no node training-1, and a pool names it"])
     excluded = run(settings(pools=pools, exclude=frozenset({"training-1"})), fleet(1, clock=clock), check_mode=True)
     assert (excluded.values["nodes"]["waiting"], excluded.warnings) == (0, [])
+
+
+def test_only_the_named_nodes_are_judged(clock: Time) -> None:
+    only = settings(pools=NAMED, nodes=frozenset({"training-0"}))
+    result = run(only, fleet(2, {1}, clock=clock))
+    assert (result.values["nodes"]["passed"], result.failure, result.warnings) == (1, None, [])
+    nobody = run(settings(pools=NAMED, nodes=frozenset()), fleet(1, clock=clock))
+    assert (sum(nobody.values["nodes"].values()), nobody.failure) == (0, None)

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a member runs as it is set, and what its turn has to do otherwise. Pure.
+
+In its turn a machine is taken out of service: its control plane is upgraded, its node drained, its kubelet replaced and restarted. Everything follows from
+what is on the machine, so that a run continues one that was killed at any point.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import MEMBER, Found
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
+    Host,
+    Version,
+    version_of,
+    version_text,
+)
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+
+Settings = c.Mapping[str, t.Any]
+_KUBELET = f"{places.PROGRAMS_FOLDER}/kubelet"
+#: Precision of process start times in seconds, as in Host.newer.
+_PRECISION = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """reasons: why the machine has a turn, empty if it has none. begun: whether an earlier run has begun it.
+
+    gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether kubeadm has to upgrade it.
+    restart: whether its kubelet is restarted.
+    """
+
+    reasons: tuple[str, ...] = ()
+    begun: bool = False
+    gated: bool | None = None
+    upgrade: bool = False
+    restart: bool = False
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {**dataclasses.asdict(self), "reasons": list(self.reasons)}
+
+
+def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) -> Turn:
+    """writes: paths of files that this run writes."""
+    if now.state != MEMBER:
+        return Turn()
+    wanted = version_of(settings["version"])
+    older = _older(now, wanted)
+    stale = _stale(host, settings, wanted, writes) if not older else ()
+    record = host.text(places.TURN)
+    reasons = (*older, *stale, *(["an earlier run was interrupted there"] if record else ()))
+    return Turn(reasons, bool(record), _gated(record), bool(older), bool(older or stale))
+
+
+def behind(found: Turn, now: Found) -> Found:
+    return dataclasses.replace(now, behind=found.reasons)
+
+
+def _older(now: Found, wanted: Version) -> tuple[str, ...]:
+    parts = {"its control plane": now.control_plane or wanted, "its kubelet": now.version}
+    return tuple(f"{name} is {version_text(version)}" for name, version in parts.items() if version != wanted)
+
+
+def _stale(host: Host, settings: Settings, wanted: Version, writes: c.Collection[str]) -> tuple[str, ...]:
+    """Why the kubelet that runs is another one than is on the disk, or will be."""
+    since = host.unit("kubelet").started_at
+    reasons = []
+    if staged(host, settings):
+        reasons.append("its kubelet is another program than the one that is set")
+    if host.unit("kubelet").active:
+        if _after(host, "kubelet_changed", since):
+            reasons.append("its kubelet runs an older program")
+        if _after(host, "kubelet_config_changed", since):
+            reasons.append(f"its kubelet has not loaded {places.KUBELET_CONFIG}")
+        units = (places.UNIT, places.UNIT_DROP_IN)
+        if any(path in writes or host.newer(path, since) for path in units):
+            reasons.append("its kubelet runs with an older unit")
+    return tuple(reasons)
+
+
+def _after(host: Host, fact: str, since: float) -> bool:
+    """Whether a file was changed since. A change in the future does not count, because the clock was set."""
+    changed = float(host.fact(fact) or 0)
+    return since + _PRECISION < changed <= (host.now or changed)
+
+
+def staged(host: Host, settings: Settings) -> bool:
+    """Whether the kubelet that is set is another program than the installed one, which it replaces in the machine's turn only."""
+    return any(
+        one["name"] == "kubelet" and f"sha256:{host.checksums.get(_KUBELET)}" != one["checksum"]
+        for one in settings["programs"]
+    )
+
+
+def _gated(record: str) -> bool | None:
+    try:
+        return bool(json.loads(record)["gated"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a member has a turn, and what is left to do in it after a run that was killed at any point."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.plan import plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn, turn
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import SETTINGS as NEW
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import ready
+
+OLD_SUM, NEW_SUM = "0" * 64, "1" * 64
+_KUBELET = f"{places.PROGRAMS_FOLDER}/kubelet"
+_SERVER = (
+    places.AUTHORITY,
+    places.KUBELET_CONF,
+    places.KUBELET_CONFIG,
+    places.ADMIN,
+    places.API_SERVER,
+    places.ETCD,
+    places.DATA,
+)
+_INTERRUPTED = "an earlier run was interrupted there"
+
+
+def host(
+    kubelet: str = "1.36.4",
+    control_plane: tuple[str, ...] = ("1.36.4",) * 3,
+    facts: dict[str, str] | None = None,
+    **more: t.Any,
+) -> Host:
+    """A server as it is set. kubelet: version of the program. control_plane: of its static pods."""
+    images = {
+        name: f"    image: 10.0.0.1:5000/{name}:v{version}"
+        for name, version in zip(places.CONTROL_PLANE, control_plane, strict=True)
+    }
+    base = ready()
+    digest = NEW_SUM if kubelet == "1.36.4" else OLD_SUM
+    changed = {
+        "facts": {**base.facts, **images, "present": "\n".join(_SERVER), **(facts or {})},
+        "units": {**base.units, "kubelet": Unit(loaded=True, active=True, enabled=True, started_at=950.0)},
+        "checksums": {**base.checksums, _KUBELET: digest, **more.pop("checksums", {})},
+        "commands": {**base.commands, "kubelet": Command(0, f"Kubernetes v{kubelet}")},
+        "files": {**base.files, **more.pop("files", {})},
+    }
+    return dataclasses.replace(base, **changed, **more)
+
+
+def of(machine: Host, writes: tuple[str, ...] = ()) -> Turn:
+    return turn(machine, NEW, found.found(machine), writes)
+
+
+RECORD = {places.TURN: File(places.TURN, '{"gated": true}')}
+
+
+def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
+    assert of(host()) == Turn()
+
+
+@pytest.mark.parametrize(
+    ("machine", "reasons", "upgrade", "restart"),
+    [
+        (
+            host("1.36.3", ("1.36.3",) * 3),
+            ("its control plane is 1.36.3", "its kubelet is 1.36.3"),
+            True,
+            True,
+        ),
+        # kubeadm was killed between two static pods.
+        (
+            host("1.36.3", ("1.36.4", "1.36.3", "1.36.4")),
+            ("its control plane is 1.36.3", "its kubelet is 1.36.3"),
+            True,
+            True,
+        ),
+        # Only its kubelet is left.
+        (host("1.36.3"), ("its kubelet is 1.36.3",), True, True),
+        # The program was replaced, and not restarted.
+        (host(facts={"kubelet_changed": "960.0"}), ("its kubelet runs an older program",), False, True),
+        (
+            host(facts={"kubelet_config_changed": "960.0"}),
+            (f"its kubelet has not loaded {places.KUBELET_CONFIG}",),
+            False,
+            True,
+        ),
+        # Another build of the same version.
+        (
+            host(checksums={_KUBELET: OLD_SUM}),
+            ("its kubelet is another program than the one that is set",),
+            False,
+            True,
+        ),
+        # Only its gate and its release are left.
+        (host(files=RECORD), (_INTERRUPTED,), False, False),
+    ],
+)
+def test_what_is_left_of_a_turn(machine: Host, reasons: tuple[str, ...], upgrade: bool, restart: bool) -> None:
+    now = of(machine)
+    assert (now.reasons, now.upgrade, now.restart) == (reasons, upgrade, restart)
+
+
+def test_a_unit_that_this_run_writes_is_loaded_in_a_turn() -> None:
+    assert of(host(), (places.UNIT,)).reasons == ("its kubelet runs with an older unit",)
+    changed = {places.UNIT: File(places.UNIT, "x", changed_at=960.0)}
+    assert of(host(files=changed)).restart
+
+
+def test_a_change_in_the_future_is_none_because_the_clock_was_set() -> None:
+    assert of(host(facts={"kubelet_changed": "5000.0"})) == Turn()
+
+
+@pytest.mark.parametrize(
+    ("text", "gated"), [('{"gated": true}', True), ('{"gated": false}', False), ("{", None), ("[]", None)]
+)
+def test_what_was_recorded_when_it_began(text: str, gated: bool | None) -> None:
+    now = of(host(files={places.TURN: File(places.TURN, text)}))
+    assert (now.begun, now.gated) == (True, gated)
+
+
+def test_a_machine_that_is_no_member_has_no_turn() -> None:
+    assert of(Host(commands={"kubelet": Command(0, "Kubernetes v1.36.3")}, files=RECORD)) == Turn()
+
+
+def test_the_kubelet_of_a_member_is_made_ready_and_replaced_in_its_turn_only() -> None:
+    made = plan(host("1.36.3", ("1.36.3",) * 3), NEW)
+    assert made["faults"] == []
+    assert [(one["name"], one["path"]) for one in made["programs"]] == [("kubelet", places.STAGED)]
+    assert (
+        made["found"]["behind"] == made["turn"]["reasons"] == ["its control plane is 1.36.3", "its kubelet is 1.36.3"]
+    )
+    ready = plan(host("1.36.3", ("1.36.3",) * 3, checksums={places.STAGED: NEW_SUM}), NEW)
+    assert ready["programs"] == ready["absent"] == []
+    # It is in its place.
+    assert plan(host(checksums={places.STAGED: NEW_SUM}), NEW)["absent"] == [places.STAGED]
+
+
+def test_programs_of_another_version_than_the_one_that_is_set_are_a_fault() -> None:
+    machine = host("1.36.3", checksums={_KUBELET: NEW_SUM})
+    (fault,) = plan(machine, NEW)["faults"]
+    assert (
+        "kubelet is 1.36.3, and 1.36.4 is set (cluster_kubeadm_version): it is the kubelet of cluster_kubeadm_programs"
+        in fault["text"]
+    )
+    (fault,) = plan(host("1.36.3"), {**NEW, "programs": []})["faults"]
+    assert "install the package of 1.36.4, or set cluster_kubeadm_programs" in fault["text"]
