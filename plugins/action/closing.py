@@ -67,6 +67,8 @@ class ActionModule(ActionBase):
         steps = [step for stage in stages for step in stage.values() if isinstance(step, c.Mapping)] + _removed(found)
         plans = {role: plan for role, plan in _stages.plans(found).items() if role != "gpu_validation"}
         summary = gate_summary(steps) | {"stopped": stopped, "problems": problems, "providers": providers(plans)}
+        installed: Row = found.get(f"cluster_{templar.template(found.get('hwaccel_installer') or '')}_outcome") or {}
+        summary["machine_steps"] = _variables.plain(installed.get("changes") or [])
         return summary | {"succeeded": not closing.failure(summary, playbook)}
 
 

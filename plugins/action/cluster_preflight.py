@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs.restriction import Restriction
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
 
 _OPTIONS: dict[str, dict[str, t.Any]] = {
     "stages": {"type": "list", "elements": "str", "default": [], "choices": list(table.ROLES)},
@@ -129,7 +130,7 @@ class ActionModule(_stages.StageAction, CheckingAction):
         plans: dict[str, dict[str, t.Any]] = {}
         for role in self._value("hwaccel_taken_stages", variables) or []:
             if role not in made["blocked_stages"]:
-                fleet = None if made.get("assumed") else made["fleet"]
+                fleet = AWAITED if made.get("assumed") else made["fleet"]
                 plans[role] = self.planned(self.in_role(role, variables, plans), fleet)
                 known = {fault["text"] for fault in made["faults"]}
                 made["faults"] += [

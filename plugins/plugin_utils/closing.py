@@ -58,11 +58,18 @@ def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str =
     if playbook == "teardown":
         removed = f"{count(len(changes), 'object')} {would}removed" if changes else f"nothing {would}removed"
         return f"{_nodes(summary, check)}; {removed}" if summary.get("stopped") else removed.capitalize()
+    steps = len(summary.get("machine_steps") or ())
+    taken = [f"{count(steps, 'step')} on machines {would}taken"] if steps else []
+    if check and steps and not summary.get("pools"):
+        return f"There is no node yet; {taken[0]}"
     parts = [
         "Healthy" if playbook == "status" and not _wrong(summary, playbook) else _nodes(summary, check),
-        f"{count(len(changes), 'object')} {would}changed" if changes else f"nothing {would}changed",
+        *taken,
+        *([f"{count(len(changes), 'object')} {would}changed"] if changes else []),
         *([f"drift of {count(len(drift), 'field')} {would}corrected"] if drift else []),
     ]
+    if len(parts) == 1:
+        parts.append(f"nothing {would}changed")
     return "; ".join(parts)
 
 
@@ -119,6 +126,7 @@ def sections(summary: c.Mapping[str, t.Any]) -> list[str]:
     # The message of a gate continues with the nodes that failed there, which have a section of their own.
     stopped = [text.splitlines()[0] if failed and text else text for text in summary.get("stopped") or ()]
     found = {
+        "Machines": [f"  {text}" for text in summary.get("machine_steps") or ()],
         "Changed": _changes([row for row in summary.get("changes") or () if row["action"] != "reclaimed"]),
         "Drift": [_field(row, "changed by") for row in summary.get("drift") or ()],
         "Fields of others, left as they are": [_field(row, "set by") for row in summary.get("foreign_fields") or ()],

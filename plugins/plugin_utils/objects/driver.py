@@ -82,7 +82,14 @@ def plan(
             objects += namespaces.needed(objects, "driver", settings, facts, made)
             made.objects = finish(objects, Sources.of(settings), "driver")
         made.unknown += _undiscovered(fleet, settings)
-    if not fleet.gpus and not fleet.undiscovered:
+    if fleet.awaited:
+        known = {one.pool for one in fleet.gpus}
+        made.unknown += [
+            f"pool {name}: driver DaemonSets, until its machines are nodes of the cluster"
+            for name, provider in providers.items()
+            if provider == "hwaccel" and name not in known
+        ]
+    elif not fleet.gpus and not fleet.undiscovered:
         made.unknown.append("driver DaemonSets: nodes with GPUs are only known after feature_discovery")
     made.assumed += [
         f"pool {one.pool}: GPUs on {one.nodes or 'its'} nodes with kernel {one.kernel}"
@@ -114,7 +121,7 @@ def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> l
     """An error for pools whose operating system is unknown because no cluster is queried: rendered files would lack their driver."""
     known = {one.pool for one in fleet.gpus}
     silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
-    if fleet.observed or (providers and not silent) or overall != "hwaccel":
+    if fleet.observed or fleet.awaited or (providers and not silent) or overall != "hwaccel":
         return []
     what = (
         f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}"

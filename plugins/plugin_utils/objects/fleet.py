@@ -56,10 +56,15 @@ class DriverInCluster:
     nodes: tuple[str, ...] = ()
 
 
+#: Facts of a cluster that is only going to be made. Without facts, objects are rendered for any cluster.
+AWAITED: dict[str, t.Any] = {"awaited": True}
+
+
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """gpus: classes with detected or declared GPUs. seen: a cluster was queried. drivers: DaemonSets of this collection.
+    """gpus: classes with detected or declared GPUs. observed: a cluster was queried. drivers: DaemonSets of this collection.
 
+    awaited: the cluster is only going to be made, by the same run.
     undiscovered: classes without a label of NFD and without a declaration, which may have GPUs. runtimes: those of all nodes.
     """
 
@@ -73,6 +78,7 @@ class Fleet:
     existing: c.Mapping[str, c.Sequence[c.Mapping[str, t.Any]]] = dataclasses.field(default_factory=dict)
     cluster_uid: str = ""
     drivers: tuple[DriverInCluster, ...] = ()
+    awaited: bool = False
 
     def found(self, *components: str) -> list[str]:
         """Components of other deployments as "DaemonSet kube-system/nvidia-device-plugin"."""
@@ -102,7 +108,7 @@ class Fleet:
 
 
 def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fleet, list[Fault]]:
-    """declared: `hwaccel_pools`; facts: the result of node_info, empty if no cluster was queried."""
+    """declared: `hwaccel_pools`; facts: the result of node_info, empty if no cluster was queried, and AWAITED if it is only going to be made."""
     faults: list[Fault] = []
     pools: tuple[Pool, ...] = ()
     machines: dict[str, tuple[str, t.Any]] = {}
@@ -133,7 +139,7 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
     assumed = tuple(
         sorted({one for pool in pools if pool.gpu is not None for one in _of_machines(pool.name, machines, faults)})
     )
-    return Fleet(pools, assumed, False), faults
+    return Fleet(pools, assumed, False, awaited=bool(facts)), faults
 
 
 def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, tuple[str, t.Any]]]:

@@ -16,6 +16,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import images
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig, Parts
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.gpus import Gpus
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -45,7 +46,7 @@ _CONFIGURATION = {
 class Site:
     """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
 
-    parts: of the version that is set, by default the rig's.
+    parts: of the version that is set, by default the rig's. gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack.
     """
 
     rig: ClusterRig
@@ -56,6 +57,8 @@ class Site:
     labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
     parts: Parts | None = None
+    gpus: dict[str, int] = dataclasses.field(default_factory=dict)
+    gpu_parts: Gpus | None = None
 
     def __post_init__(self) -> None:
         for name in (*self.servers, *self.agents):
@@ -65,6 +68,11 @@ class Site:
             self.variables["hwaccel_load_balancer_address"] = self.machines[self.balancer].address
 
     def boot(self, name: str) -> Machine:
+        # Feature discovery runs on servers, too.
+        if self.gpu_parts:
+            machine = self.rig.machine(name, self.gpu_parts.shares)
+            self.gpu_parts.install(machine, self.gpus.get(name, 0))
+            return machine
         machine = self.rig.machine(name)
         machine.write("/etc/containerd/config.toml", CONTAINERD)
         machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
@@ -74,7 +82,8 @@ class Site:
         return self.rig.play(name, self.groups(), *arguments, clusters={NAME: self.cluster()}, **more)
 
     def done(self, *arguments: str) -> Run:
-        run = self.play("cluster_kubeadm", *arguments)
+        # An upgrade of five machines takes ten minutes.
+        run = self.play("cluster_kubeadm", *arguments, timeout=2400)
         assert run.rc == 0, run.stdout[-8000:]
         return run
 

@@ -29,7 +29,7 @@ PRODUCT, MEMORY_MIB = "NVIDIA H100 80GB HBM3", 81559
 
 #: enable_cdi is the default of containerd 2, and repeated for clarity. restrict_oom_score_adj is required because without
 #: CAP_SYS_RESOURCE no sandbox would start.
-_CONTAINERD = """version = 3
+CONTAINERD = """version = 3
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
   enable_cdi = true
@@ -88,6 +88,31 @@ def use_containerd_2(machine: Machine) -> None:
     machine.sh(f"ln -s {PROGRAMS}/containerd /usr/local/bin/containerd")
 
 
+def show_modules(machine: Machine) -> None:
+    """Modules of the driver become visible to programs on the machine, once it has some."""
+    links = "; ".join(f"ln -sf {PROGRAMS}/stand-in {FIRST_PROGRAMS}/{name}" for name in _SHOWING_MODULES)
+    machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
+
+
+def simulate_gpus(machine: Machine, count: int, faults: dict[str, t.Any] | None = None) -> None:
+    """Sets the simulated GPUs of a machine, also for later boots. faults: see tests/node/components/stand-in/machine.go."""
+    described = {
+        "serial": machine.name,
+        "product": PRODUCT,
+        "memory_mib": MEMORY_MIB,
+        "ecc": True,
+        "count": count,
+        "faults": faults or {},
+    }
+    machine.write("/rig/machine.json", json.dumps(described))
+    machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
+    machine.sh("/rig/boot")
+    plugged = machine.devices()
+    for number in range(count):
+        if (slot := f"0000:{16 + number:02x}:00.0") not in plugged:
+            machine.plug_device(slot, "0x10de", "0x2330", "0x030200")
+
+
 def pod_network(port: Port) -> dict[str, t.Any]:
     """A configuration of CNI with the pods of a machine on a bridge. Pods of other machines are reached by the routes of the machines' network."""
     bridge = {
@@ -120,10 +145,9 @@ class KubernetesNode:
     def install(self) -> None:
         """Installs configuration and images, without starting the kubelet."""
         machine = self.machine
-        links = "; ".join(f"ln -sf {PROGRAMS}/stand-in {FIRST_PROGRAMS}/{name}" for name in _SHOWING_MODULES)
-        machine.sh(f"mkdir {FIRST_PROGRAMS}; {links}")
+        show_modules(machine)
         labels = ",".join(f"{key}={value}" for key, value in self.labels.items())
-        machine.write("/etc/containerd/config.toml", _CONTAINERD)
+        machine.write("/etc/containerd/config.toml", CONTAINERD)
         use_containerd_2(machine)
         machine.write(POD_NETWORK, json.dumps(pod_network(machine.port)))
         machine.write("/etc/kubernetes/kubelet.yaml", yaml.safe_dump(self._kubelet()))
@@ -141,22 +165,8 @@ class KubernetesNode:
         self.machine.sh(script, seconds=900)
 
     def set_gpus(self, count: int, faults: dict[str, t.Any] | None = None) -> None:
-        """Sets the simulated GPUs of the machine, also for later boots. faults: see tests/node/components/stand-in/machine.go."""
-        described = {
-            "serial": self.machine.name,
-            "product": PRODUCT,
-            "memory_mib": MEMORY_MIB,
-            "ecc": True,
-            "count": count,
-            "faults": faults or {},
-        }
-        self.machine.write("/rig/machine.json", json.dumps(described))
-        self.machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
-        self.machine.sh("/rig/boot")
-        plugged = self.machine.devices()
-        for number in range(count):
-            if (slot := f"0000:{16 + number:02x}:00.0") not in plugged:
-                self.machine.plug_device(slot, "0x10de", "0x2330", "0x030200")
+        """As simulate_gpus documents it."""
+        simulate_gpus(self.machine, count, faults)
 
     @contextlib.contextmanager
     def faulty(self, faults: dict[str, t.Any]) -> c.Iterator[None]:

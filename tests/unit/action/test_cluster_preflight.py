@@ -8,7 +8,10 @@ from __future__ import annotations
 import pathlib
 import typing as t
 
+import pytest
+
 from ansible_collections.hwaccel.gpu.plugins.action import cluster_preflight
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
 
 LOCAL = {"ansible_connection": "local"}
@@ -57,6 +60,31 @@ def test_only_a_whole_run_makes_a_cluster() -> None:
         assert found["blocked"]
         assert "one is not there yet" in found["faults"][0]["text"]
     assert Action()._installed(whole, {**task_vars, "cluster_kubeadm_made": True}) == {"assumed": False}
+
+
+@pytest.mark.parametrize("assumed", [True, False])
+def test_stages_of_a_cluster_that_is_to_be_made_are_planned_as_such(
+    monkeypatch: pytest.MonkeyPatch, assumed: bool
+) -> None:
+    fleets = []
+
+    class Action(cluster_preflight.ActionModule):
+        def __init__(self) -> None:
+            self._task = None
+
+        def _value(self, _name: str, _variables: t.Any) -> t.Any:
+            return ["driver"]
+
+        def in_role(self, *_given: t.Any) -> t.Any:
+            return None
+
+        def planned(self, _there: t.Any, fleet: t.Any) -> dict[str, t.Any]:
+            fleets.append(fleet)
+            return {"messages": []}
+
+    monkeypatch.setattr(cluster_preflight._lines, "show", lambda *_given: None)
+    Action()._plan({"assumed": assumed, "fleet": {"classes": []}, "blocked_stages": [], "faults": []}, {})
+    assert fleets == [AWAITED if assumed else {"classes": []}]
 
 
 def test_problems_of_machines_and_of_their_cluster_are_reported_at_once(tmp_path: pathlib.Path) -> None:

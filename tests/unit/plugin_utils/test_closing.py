@@ -35,6 +35,12 @@ def field(path: str, manager: str) -> dict[str, str]:
         ),
         ({"failed_nodes": ["a-1"]}, False, "1 of 4 nodes failed; nothing changed"),
         (
+            {"machine_steps": ["join w1: x"], "changes": changed(1)},
+            False,
+            "All 4 nodes passed the gates; 1 step on machines taken; 1 object changed",
+        ),
+        ({"machine_steps": ["a", "b"], "pools": []}, True, "There is no node yet; 2 steps on machines would be taken"),
+        (
             {"failed_nodes": ["a-1"], "stopped": ["gate driver: many"]},
             False,
             "The run stopped before its end; nothing changed",
@@ -127,6 +133,10 @@ def test_the_oldest_proof_of_all_pools_is_shown() -> None:
 
 def test_a_run_with_nothing_to_report_has_no_section() -> None:
     assert closing.sections({"pools": POOLS, "changes": [], "drift": []}) == []
+
+
+def test_steps_on_machines_are_listed() -> None:
+    assert closing.sections({"machine_steps": ["join w1: x"]}) == ["", "Machines:", "  join w1: x"]
 
 
 def test_drift_names_the_field_and_who_changed_it() -> None:

@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declar
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import (
     INFERENCE,
     TRAINING,
@@ -340,6 +341,17 @@ def test_a_plan_without_a_cluster_is_refused_where_the_driver_would_be_missing(
     assert [fault["what"] for fault in faults] == told
     assert all("machines" in fault["next_step"] for fault in faults)
     assert run("driver", stack.fleet(), pools=pools, provider=provider)["faults"] == []
+
+
+def test_drivers_of_a_cluster_that_is_to_be_made_are_unknown_until_its_machines_are_nodes() -> None:
+    plan = run("driver", AWAITED, pools=[TRAINING])
+    assert plan["faults"] == []
+    assert "pool training: driver DaemonSets, until its machines are nodes of the cluster" in plan["unknown"]
+    # What is declared of them is planned.
+    machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
+    known = run("driver", AWAITED, pools=[TRAINING | {"machines": machines}])
+    assert known["unknown"] == []
+    assert known["objects"] == run("driver", None, pools=[TRAINING | {"machines": machines}])["objects"]
 
 
 def test_the_plan_before_feature_discovery_is_the_plan_after_it() -> None:

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""GPUs of the cluster rig's agents: the simulated ones of tests/node, with its programs and its substitutes of NVIDIA's images."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import pathlib
+import platform
+import shutil
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import ensure_components
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import (
+    CONTAINERD,
+    MEMORY_MIB,
+    PRODUCT,
+    PROGRAMS,
+    show_modules,
+    simulate_gpus,
+    use_containerd_2,
+)
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+IMAGES = "/opt/gpu-images"
+#: Driver images for operating system and kernel of the machines.
+DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpus:
+    """programs, images: folders of the components and of the archive."""
+
+    programs: pathlib.Path
+    images: pathlib.Path
+
+    @property
+    def shares(self) -> dict[str, str]:
+        return {str(self.programs): PROGRAMS, str(self.images): IMAGES}
+
+    def install(self, machine: Machine, count: int) -> None:
+        """Before the machine becomes a node: containerd 2, which knows CDI, the images of the GPU stack, and `count` GPUs, which may be none."""
+        show_modules(machine)
+        machine.write("/etc/containerd/config.toml", CONTAINERD)
+        use_containerd_2(machine)
+        machine.sh("systemctl daemon-reload && systemctl restart containerd")
+        machine.sh(
+            f'for file in {IMAGES}/*.tar; do {PROGRAMS}/ctr --namespace k8s.io images import --local --all-platforms=false "$file"; done',
+            seconds=900,
+        )
+        if count:
+            simulate_gpus(machine, count)
+
+
+def ensure_gpus(say: c.Callable[[str], None]) -> Gpus:
+    """The parts, from the cache or made now. Raises what ensure_components does."""
+    busybox = shutil.which("busybox")
+    assert busybox, "the rig requires busybox"
+    components = ensure_components(say)
+    return Gpus(components.folder, images.ensure_images(components, pathlib.Path(busybox), say, DRIVERS).parent)
+
+
+def variables(pools: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """Of a cluster with such agents. NVIDIA publishes no driver images for their operating system."""
+    return {
+        "hwaccel_pools": pools,
+        "hwaccel_wait_timeout": 600,
+        "gpu_validation_schedule_timeout": 240,
+        "feature_discovery_sleep_interval": "1s",
+        "driver_build_images": [reference.rpartition(":")[2] for reference in DRIVERS],
+    }
+
+
+def pool(name: str, selector: str, count: int) -> dict[str, t.Any]:
+    gpu = {"product": PRODUCT.replace(" ", "-"), "count": count, "memory_mib": MEMORY_MIB}
+    return {"name": name, "selector": selector, "gpu": gpu}

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks the API server at its endpoint ten times a second, as clients do: each request is a new connection through the load balancer.
+
+with Probe(address) as probe:
+    ...
+assert probe.gap < 3
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ssl
+import threading
+import time
+import types
+import typing as t
+import urllib.request
+
+INTERVAL, PATIENCE = 0.1, 3.0
+#: Everyone may read it, and it comes from etcd.
+PATH = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+
+
+@dataclasses.dataclass
+class Probe:
+    """answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed."""
+
+    address: str
+    answered: list[float] = dataclasses.field(default_factory=list)
+    lost: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+
+    def __enter__(self) -> t.Self:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def gap(self) -> float:
+        """The longest time without an answer, in seconds."""
+        return max(later - earlier for earlier, later in zip(self.answered, self.answered[1:], strict=False))
+
+    @property
+    def share_lost(self) -> float:
+        return len(self.lost) / (len(self.lost) + len(self.answered))
+
+    def _run(self) -> None:
+        # The authority is only known once the cluster is there.
+        tls = ssl._create_unverified_context()
+        url = f"https://{self.address}:6443{PATH}"
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                urllib.request.urlopen(url, timeout=PATIENCE, context=tls).read()
+                self.answered.append(time.monotonic())
+            except OSError as error:
+                self.lost.append((time.monotonic(), str(error)))
+            self._stop.wait(max(0.0, INTERVAL - (time.monotonic() - began)))
