@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks the API server at its endpoint ten times a second, as clients do: each request is a new connection through the load balancer.
+"""Asks the API server at its endpoint ten times a second, as clients do: each request is a new connection through the load balancer, and waits for no other.
 
 with Probe(address) as probe:
     ...
@@ -10,7 +10,9 @@ assert probe.gap < 3
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import itertools
 import ssl
 import threading
 import time
@@ -32,6 +34,8 @@ class Probe:
     lost: list[tuple[float, str]] = dataclasses.field(default_factory=list)
 
     def __enter__(self) -> t.Self:
+        # The authority is only known once the cluster is there.
+        self._tls = ssl._create_unverified_context()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -46,21 +50,22 @@ class Probe:
     @property
     def gap(self) -> float:
         """The longest time without an answer, in seconds."""
-        return max(later - earlier for earlier, later in zip(self.answered, self.answered[1:], strict=False))
+        times = sorted(self.answered)
+        return max(later - earlier for earlier, later in itertools.pairwise(times))
 
     @property
     def share_lost(self) -> float:
         return len(self.lost) / (len(self.lost) + len(self.answered))
 
     def _run(self) -> None:
-        # The authority is only known once the cluster is there.
-        tls = ssl._create_unverified_context()
-        url = f"https://{self.address}:6443{PATH}"
-        while not self._stop.is_set():
-            began = time.monotonic()
-            try:
-                urllib.request.urlopen(url, timeout=PATIENCE, context=tls).read()
-                self.answered.append(time.monotonic())
-            except OSError as error:
-                self.lost.append((time.monotonic(), str(error)))
-            self._stop.wait(max(0.0, INTERVAL - (time.monotonic() - began)))
+        # As many as can wait for an answer at the same time.
+        with concurrent.futures.ThreadPoolExecutor(int(PATIENCE / INTERVAL) + 1) as requests:
+            while not self._stop.wait(INTERVAL):
+                requests.submit(self._ask)
+
+    def _ask(self) -> None:
+        try:
+            urllib.request.urlopen(f"https://{self.address}:6443{PATH}", timeout=PATIENCE, context=self._tls).read()
+            self.answered.append(time.monotonic())
+        except OSError as error:
+            self.lost.append((time.monotonic(), str(error)))
