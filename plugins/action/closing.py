@@ -67,9 +67,18 @@ class ActionModule(ActionBase):
         steps = [step for stage in stages for step in stage.values() if isinstance(step, c.Mapping)] + _removed(found)
         plans = {role: plan for role, plan in _stages.plans(found).items() if role != "gpu_validation"}
         summary = gate_summary(steps) | {"stopped": stopped, "problems": problems, "providers": providers(plans)}
-        installed: Row = found.get(f"cluster_{templar.template(found.get('hwaccel_installer') or '')}_outcome") or {}
-        summary["machine_steps"] = _variables.plain(installed.get("changes") or [])
+        installer = str(templar.template(found.get("hwaccel_installer") or ""))
+        summary["machine_steps"] = self._steps(
+            found, installer, whole=playbook == "site" and "hwaccel_only_stage" not in variables
+        )
         return summary | {"succeeded": not closing.failure(summary, playbook)}
+
+    def _steps(self, found: Row, installer: str, *, whole: bool) -> list[str]:
+        """What the installer of the cluster has done with its machines, or would do. whole: all stages run, otherwise it does nothing."""
+        taken = found.get(f"cluster_{installer}_taken") or []
+        if self._task.check_mode and whole:
+            taken = (found.get(f"cluster_{installer}_outcome") or {}).get("changes") or []
+        return t.cast("list[str]", _variables.plain(taken))
 
 
 def _removed(found: Row) -> list[Row]:

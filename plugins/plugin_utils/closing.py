@@ -60,7 +60,7 @@ def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str =
         return f"{_nodes(summary, check)}; {removed}" if summary.get("stopped") else removed.capitalize()
     steps = len(summary.get("machine_steps") or ())
     taken = [f"{count(steps, 'step')} on machines {would}taken"] if steps else []
-    if check and steps and not summary.get("pools"):
+    if check and steps and not summary.get("pools") and not summary.get("stopped"):
         return f"There is no node yet; {taken[0]}"
     parts = [
         "Healthy" if playbook == "status" and not _wrong(summary, playbook) else _nodes(summary, check),

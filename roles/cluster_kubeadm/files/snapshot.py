@@ -24,7 +24,7 @@ ETCD = "/etc/kubernetes/pki/etcd"
 URL = "https://127.0.0.1:2379/v3/maintenance/snapshot"
 #: Seconds without any data.
 PATIENCE = 60
-SUFFIX = ".db"
+SUFFIX, PART = ".db", ".part"
 #: bbolt marks its first two pages with it, at this offset of a page (https://github.com/etcd-io/bbolt/blob/main/internal/common/types.go).
 MAGIC, PLACE = b"\xed\xda\x0c\xed", 16
 
@@ -63,7 +63,7 @@ def digest_size():
 
 def take(path):
     """Writes the snapshot, if it is complete. Returns why it is not, empty if it is."""
-    part = path + ".part"
+    part = path + PART
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -82,10 +82,20 @@ def take(path):
 
 def main(folder, keep):
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    for name in os.listdir(folder):
+        # Of a run that was killed.
+        if name.endswith(PART):
+            os.remove(os.path.join(folder, name))
     path = os.path.join(folder, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + SUFFIX)
-    why = take(path)
+    try:
+        why = take(path)
+    except (OSError, ValueError) as error:
+        why = str(error)
     if why:
-        print(f"the snapshot of etcd cannot be used: {why}")
+        print(
+            f"no snapshot of etcd could be taken: {why}. Next: verify that etcd runs on this machine and that {folder} has space, and run again",
+            file=sys.stderr,
+        )
         return 1
     kept = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
     for name in kept[: -int(keep)]:

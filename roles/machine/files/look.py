@@ -257,6 +257,11 @@ def changed_at(path):
     return str(round(os.stat(found).st_ctime, 6)) if found and os.path.exists(found) else ""
 
 
+def modified_at(path):
+    """Last change of a file's contents."""
+    return str(round(os.stat(path).st_mtime, 6)) if os.path.exists(path) else ""
+
+
 def pci(vendor, pattern):
     """Matching classes of the devices of a vendor."""
     devices = [one for one in glob.glob("/sys/bus/pci/devices/*") if content(one + "/vendor").strip() == vendor]
@@ -295,6 +300,7 @@ FACTS = {
         installed,
         libraries,
         lines,
+        modified_at,
         modules,
         output,
         own,

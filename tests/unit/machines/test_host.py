@@ -178,6 +178,8 @@ def test_facts_are_read_by_their_names(tmp_path: pathlib.Path) -> None:
         "free": ("free", str(tmp_path / "not" / "yet")),
         "changed_at": ("changed_at", "hwaccel-program"),
         "never_changed": ("changed_at", f"{file}x"),
+        "modified_at": ("modified_at", str(file)),
+        "never_modified": ("modified_at", f"{file}x"),
         "pci": ("pci", "0xffff", "."),
         "modules": ("modules", "not-installed"),
     }
@@ -185,6 +187,7 @@ def test_facts_are_read_by_their_names(tmp_path: pathlib.Path) -> None:
     assert int(facts.pop("free")) > 0
     changed = (tmp_path / "bin" / "hwaccel-program").stat().st_ctime
     assert float(facts.pop("changed_at")) == pytest.approx(changed, abs=1e-5)
+    assert float(facts.pop("modified_at")) == pytest.approx(file.stat().st_mtime, abs=1e-5)
     assert facts == {
         "lines": "one two\none",
         "count": "2",
@@ -198,6 +201,7 @@ def test_facts_are_read_by_their_names(tmp_path: pathlib.Path) -> None:
         "output": "out",
         "libraries": "json",
         "never_changed": "",
+        "never_modified": "",
         "pci": "",
         "modules": "",
     }

@@ -143,7 +143,8 @@ def _changed(gate: Gate, *, broken: bool, check_mode: bool) -> tuple[Outcome, ma
 
 
 def _nothing_judged(gate: Gate) -> list[str]:
-    if gate.verdicts or gate.held or gate.settings.gate not in chain.GATES:
+    only = gate.settings.nodes is not None
+    if only or gate.verdicts or gate.held or gate.settings.gate not in chain.GATES:
         return []
     return [
         f"gate {gate.settings.gate}: no node to judge: no node reports a GPU, and no declared pool with GPUs has a node"

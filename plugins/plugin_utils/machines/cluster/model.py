@@ -29,7 +29,7 @@ class Found:
     authority: fingerprint of the cluster's certificate authority, empty if it has none; certificate: the same in PEM.
     endpoint: URL of the API server that its kubelet uses. version: of the installed kubelet. running: whether its unit runs.
     control_plane: the lowest version of a server's control plane. days: until the first certificate of a server expires, None if there is none.
-    behind: why a member does not run as it is set.
+    behind: why a member does not run as it is set. begun: whether an earlier run has begun to change that.
     """
 
     state: str = ABSENT
@@ -44,6 +44,7 @@ class Found:
     running: bool = False
     days: int | None = None
     behind: tuple[str, ...] = ()
+    begun: bool = False
 
     def as_dict(self) -> dict[str, t.Any]:
         lists = {name: list(getattr(self, name)) for name in _TUPLES}

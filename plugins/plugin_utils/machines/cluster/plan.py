@@ -109,10 +109,11 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         if one is not first and one.state in (ABSENT, HALF)
     ]
     older = [one for one in servers if one.joined and one.serves < wish.version]
-    faults += _reduced(joins, older) if older else []
-    # Machines join an API server that is not older than they are. Otherwise none is taken away before all are there.
+    # Once a server has the version, the configuration of the cluster has it too, and with it those that join.
+    faults += _reduced(joins, older) if older and len(older) == sum(one.joined for one in servers) else []
+    # Agents join API servers that are not older than they are.
     before = _upgrades(servers, 1) if older else []
-    steps += [*before, *joins, *_joining(machines, wish.at_a_time)]
+    steps += [*joins, *before, *_joining(machines, wish.at_a_time)]
     steps += [step for step in _upgrades(machines, wish.at_a_time) if step not in before]
     faults += _unobserved(servers) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
@@ -139,8 +140,9 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
 
 
 def _upgrades(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
-    """Members that do not run as they are set: first servers, one at a time."""
-    behind = [one for one in machines if one.found and one.joined and one.found.behind]
+    """Members that do not run as they are set: first servers, one at a time, and first those of which an earlier run has left off, as they may be ill."""
+    members = [(one, one.found) for one in machines if one.found and one.joined]
+    behind = [one for one, found in sorted(members, key=lambda row: not row[1].begun) if found.behind]
     servers = [[one] for one in behind if one.role == SERVER]
     agents = _batches([one for one in behind if one.role == AGENT], at_a_time)
     return [

@@ -9,12 +9,14 @@ import collections.abc as c
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Machine
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import SERVER, Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version, version_text
 
 #: Data of a newer version may be unknown to an older API server, and kubeadm refuses both
 #: (https://kubernetes.io/releases/version-skew-policy/, cmd/kubeadm/app/phases/upgrade/policy.go).
 _DOWNGRADE = "Kubernetes cannot be downgraded: its data may be unknown to an older API server"
+#: An agent that was missed by upgrades follows as long as its kubelet may join the control plane.
+_KUBELET_SKEW = 3
 _SKIP = "only one minor version at a time can be upgraded"
 
 
@@ -22,21 +24,23 @@ def faults(machines: c.Sequence[Machine], wanted: Version) -> list[Fault]:
     """One for each version from which no upgrade leads to the one that is set."""
     runs: dict[Version, list[str]] = {}
     for machine in machines:
-        for version in _versions(machine):
-            if not _leads(version, wanted):
+        for version, minors in _versions(machine).items():
+            if not _leads(version, wanted, minors):
                 runs.setdefault(version, []).append(machine.host)
     return [_fault(hosts, version, wanted) for version, hosts in sorted(runs.items())]
 
 
-def _versions(machine: Machine) -> set[Version]:
-    """Those of a member: an interrupted upgrade leaves two."""
+def _versions(machine: Machine) -> dict[Version, int]:
+    """Those of a member, with the number of minor versions that each may be older: an interrupted upgrade leaves two."""
     if not machine.found or not machine.joined:
-        return set()
-    return {machine.found.version, *([machine.found.control_plane] if machine.found.control_plane else ())}
+        return {}
+    kubelet = 1 if machine.role == SERVER and not machine.found.control_plane else _KUBELET_SKEW
+    control_plane = {machine.found.control_plane: 1} if machine.found.control_plane else {}
+    return {machine.found.version: kubelet, **control_plane}
 
 
-def _leads(version: Version, wanted: Version) -> bool:
-    return bool(version) and version <= wanted and version[0] == wanted[0] and wanted[1] - version[1] <= 1
+def _leads(version: Version, wanted: Version, minors: int) -> bool:
+    return bool(version) and version <= wanted and version[0] == wanted[0] and wanted[1] - version[1] <= minors
 
 
 def _fault(hosts: list[str], version: Version, wanted: Version) -> Fault:

@@ -55,6 +55,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     files, contents, folders, absent: as files.written documents them. forwards: whether forwarding of packets has to be switched on.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
+    settings = _of_architecture(host, settings)
     now = finding.found(host)
     damaged = record.faults(host, places.ROLE)
     faults = [*oneline.faults("cluster_kubeadm", settings), *damaged]
@@ -62,7 +63,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
-    faults += _version_faults(host, settings)
+    faults += _version_faults(host, settings, now)
     contents = _contents(host, settings) if not faults else []
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
     programs = _programs(host, settings, now)
@@ -87,6 +88,18 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
         "actions": [one.as_dict() for one in _actions(host, contents, touched)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
+    }
+
+
+def _of_architecture(host: Host, settings: Settings) -> Settings:
+    """Settings without programs and images for other architectures."""
+    mine = ("", host.fact("architecture"))
+    return {
+        **settings,
+        **{
+            name: [one for one in settings[name] if one.get("architecture", "") in mine]
+            for name in ("programs", "images")
+        },
     }
 
 
@@ -141,7 +154,7 @@ def _left_over(host: Host, settings: Settings) -> bool:
     return bool(host.checksums.get(places.STAGED)) and not turning.staged(host, settings)
 
 
-def _version_faults(host: Host, settings: Settings) -> list[Fault]:
+def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
     """A version that is too old or not set, and programs that are neither there nor given, or that are of another version."""
     version, faults = version_of(settings["version"]), []
     if version < _OLDEST:
@@ -154,7 +167,9 @@ def _version_faults(host: Host, settings: Settings) -> list[Fault]:
     if missing := [name for name in places.PROGRAMS if name not in given]:
         next_step = "set cluster_kubeadm_programs, or install the packages of Kubernetes first"
         faults.append(Fault(f"{', '.join(missing)} is not installed", "cluster_kubeadm_programs", "", next_step))
-    return [*faults, *_other_programs(host, settings, version)]
+    # With kubelets of the version there is nothing to upgrade.
+    there = now.state == MEMBER and host.version("kubelet") == version
+    return [*faults, *([] if there else _other_programs(host, settings, version))]
 
 
 def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fault]:

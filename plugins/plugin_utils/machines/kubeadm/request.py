@@ -28,8 +28,10 @@ _FACTS: dict[str, tuple[str, ...]] = {
     ),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
     **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
+    # The time of a program's contents may be that of its build.
     "kubelet_changed": ("changed_at", f"{places.PROGRAMS_FOLDER}/kubelet"),
-    "kubelet_config_changed": ("changed_at", places.KUBELET_CONFIG),
+    "kubelet_config_changed": ("modified_at", places.KUBELET_CONFIG),
+    "architecture": ("output", "uname", "-m"),
     "managers": ("programs", "apt-get", "dnf"),
     "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),
 }

@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
 Settings = c.Mapping[str, t.Any]
+_OLDER_PROGRAM = "its kubelet runs an older program"
 _KUBELET = f"{places.PROGRAMS_FOLDER}/kubelet"
 #: Precision of process start times in seconds, as in Host.newer.
 _PRECISION = 0.05
@@ -34,7 +35,7 @@ class Turn:
     """reasons: why the machine has a turn, empty if it has none. begun: whether an earlier run has begun it.
 
     gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether kubeadm has to upgrade it.
-    restart: whether its kubelet is restarted.
+    restart: whether its kubelet is restarted. upgraded: whether it is a server whose control plane has the version that is set.
     """
 
     reasons: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class Turn:
     gated: bool | None = None
     upgrade: bool = False
     restart: bool = False
+    upgraded: bool = False
 
     def as_dict(self) -> dict[str, t.Any]:
         return {**dataclasses.asdict(self), "reasons": list(self.reasons)}
@@ -54,13 +56,22 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     wanted = version_of(settings["version"])
     older = _older(now, wanted)
     stale = _stale(host, settings, wanted, writes) if not older else ()
-    record = host.text(places.TURN)
-    reasons = (*older, *stale, *(["an earlier run was interrupted there"] if record else ()))
-    return Turn(reasons, bool(record), _gated(record), bool(older), bool(older or stale))
+    begun = host.text(places.TURN)
+    record = _recorded(begun)
+    reasons = (*older, *stale, *(["an earlier run was interrupted there"] if begun else ()))
+    return Turn(
+        reasons,
+        begun=bool(begun),
+        gated=record.get("gated"),
+        # kubeadm may have been killed after the version was there. A package replaces the kubelet, and leaves the rest to kubeadm.
+        upgrade=bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale,
+        restart=bool(older or stale),
+        upgraded=now.control_plane == wanted,
+    )
 
 
 def behind(found: Turn, now: Found) -> Found:
-    return dataclasses.replace(now, behind=found.reasons)
+    return dataclasses.replace(now, behind=found.reasons, begun=found.begun)
 
 
 def _older(now: Found, wanted: Version) -> tuple[str, ...]:
@@ -76,7 +87,7 @@ def _stale(host: Host, settings: Settings, wanted: Version, writes: c.Collection
         reasons.append("its kubelet is another program than the one that is set")
     if host.unit("kubelet").active:
         if _after(host, "kubelet_changed", since):
-            reasons.append("its kubelet runs an older program")
+            reasons.append(_OLDER_PROGRAM)
         if _after(host, "kubelet_config_changed", since):
             reasons.append(f"its kubelet has not loaded {places.KUBELET_CONFIG}")
         units = (places.UNIT, places.UNIT_DROP_IN)
@@ -99,8 +110,9 @@ def staged(host: Host, settings: Settings) -> bool:
     )
 
 
-def _gated(record: str) -> bool | None:
+def _recorded(text: str) -> dict[str, bool]:
+    """What was recorded when the turn began."""
     try:
-        return bool(json.loads(record)["gated"])
-    except (ValueError, KeyError, TypeError):
-        return None
+        return {str(name): bool(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError):
+        return {}

@@ -111,6 +111,24 @@ def test_an_interrupted_upgrade_goes_on_with_what_is_left() -> None:
     assert [hosts for _do, hosts in steps(decision)] == [("cp2",), ("cp3",), ("w1",)]
 
 
+def test_a_server_that_was_lost_in_the_middle_joins_before_another_one_is_upgraded() -> None:
+    decision = decide(machines([found(MEMBER), found(ABSENT), older()], [older(False), found(ABSENT)]), WISH, OF_OURS)
+    assert steps(decision) == [
+        (JOIN_SERVER, ("cp2",)),
+        (UPGRADE_SERVER, ("cp3",)),
+        (JOIN_AGENTS, ("w2",)),
+        (UPGRADE_AGENTS, ("w1",)),
+    ]
+
+
+def test_machines_that_an_earlier_run_has_left_in_the_middle_come_first() -> None:
+    left = dataclasses.replace(older(), begun=True)
+    decision = decide(
+        machines([older(), left, older()], [older(False), dataclasses.replace(older(False), begun=True)]), WISH, OF_OURS
+    )
+    assert [hosts for _do, hosts in steps(decision)] == [("cp2",), ("cp1",), ("cp3",), ("w2", "w1")]
+
+
 def test_new_agents_join_a_control_plane_that_was_upgraded_and_new_servers_before_another_is_taken_away() -> None:
     upgraded = decide(machines([older()] * 3, [older(False), found(ABSENT, False)]), WISH, OF_OURS)
     assert [do for do, _hosts in steps(upgraded)] == [*[UPGRADE_SERVER] * 3, JOIN_AGENTS, UPGRADE_AGENTS]

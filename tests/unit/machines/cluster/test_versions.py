@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import versions
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
     ABSENT,
+    AGENT,
     MEMBER,
     SERVER,
     Found,
@@ -39,6 +42,23 @@ def test_a_version_from_which_no_upgrade_leads_to_the_one_that_is_set_is_a_fault
 ) -> None:
     (fault,) = versions.faults([machine("cp1", runs)], wanted)
     assert told in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("runs", "role", "plane", "told"),
+    [
+        # An agent that earlier upgrades have missed.
+        ((1, 33, 2), AGENT, (), 0),
+        ((1, 32, 9), AGENT, (), 1),
+        ((1, 34, 2), SERVER, (1, 35, 9), 0),
+        ((1, 34, 2), SERVER, (1, 34, 2), 1),
+    ],
+)
+def test_kubelets_may_be_three_minor_versions_older_and_control_planes_one(
+    runs: Version, role: str, plane: Version, told: int
+) -> None:
+    one = dataclasses.replace(machine("one", runs, control_plane=plane), role=role)
+    assert len(versions.faults([one], (1, 36, 4))) == told
 
 
 @pytest.mark.parametrize("runs", [(1, 35, 9), (1, 36, 3), (1, 36, 4)])

@@ -94,6 +94,19 @@ def test_a_bare_machine_gets_all_of_it() -> None:
     assert set(record["files"]) == {one["path"] for one in made["files"]}
 
 
+def test_programs_and_images_are_those_of_the_machines_architecture() -> None:
+    both = {
+        name: [
+            {**one, "architecture": of, "source": f"/{of}"} for one in SETTINGS[name] for of in ("aarch64", "x86_64")
+        ]
+        for name in ("programs", "images")
+    }
+    machine = dataclasses.replace(BARE, facts={**BARE.facts, "architecture": "aarch64"})
+    made = plan(machine, {**SETTINGS, **both})
+    assert {one["source"] for one in (*made["programs"], *made["images"])} == {"/aarch64"}
+    assert [one["name"] for one in made["programs"]] == ["kubeadm", "kubelet"]
+
+
 def test_a_machine_that_has_all_of_it_is_left_alone() -> None:
     made = plan(ready(), SETTINGS)
     nothing = {

@@ -77,14 +77,18 @@ def test_a_snapshot_that_cannot_be_used_is_none(
     sent(snapshot, monkeypatch, part(data))
     assert snapshot.main(str(tmp_path), "5") == 1
     assert list(tmp_path.iterdir()) == []
-    assert told in capsys.readouterr().out
+    assert told in capsys.readouterr().err
 
 
-def test_an_error_of_etcd_ends_it(snapshot: t.Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_an_error_of_etcd_ends_it_with_its_reason(
+    snapshot: t.Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Of a run that was killed.
+    (tmp_path / "20200101T000000Z.db.part").write_bytes(b"")
     sent(snapshot, monkeypatch, part(COMPLETE[:1000]), {"error": {"message": "etcdserver: no space"}})
-    with pytest.raises(ValueError, match="no space"):
-        snapshot.main(str(tmp_path), "5")
+    assert snapshot.main(str(tmp_path), "5") == 1
     assert list(tmp_path.iterdir()) == []
+    assert "no snapshot of etcd could be taken: etcdserver: no space. Next: " in capsys.readouterr().err
 
 
 def test_the_newest_snapshots_are_kept(

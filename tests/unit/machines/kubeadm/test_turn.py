@@ -62,7 +62,7 @@ RECORD = {places.TURN: File(places.TURN, '{"gated": true}')}
 
 
 def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
-    assert of(host()) == Turn()
+    assert of(host()) == Turn(upgraded=True)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
         ),
         # Only its kubelet is left.
         (host("1.36.3"), ("its kubelet is 1.36.3",), True, True),
-        # The program was replaced, and not restarted.
-        (host(facts={"kubelet_changed": "960.0"}), ("its kubelet runs an older program",), False, True),
+        # The program was replaced, as by a package, and not restarted. kubeadm may not have run.
+        (host(facts={"kubelet_changed": "960.0"}), ("its kubelet runs an older program",), True, True),
         (
             host(facts={"kubelet_config_changed": "960.0"}),
             (f"its kubelet has not loaded {places.KUBELET_CONFIG}",),
@@ -100,6 +100,13 @@ def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
         ),
         # Only its gate and its release are left.
         (host(files=RECORD), (_INTERRUPTED,), False, False),
+        # kubeadm was killed after its static pods had the version.
+        (
+            host(files={places.TURN: File(places.TURN, '{"gated": true, "upgrade": true}')}),
+            (_INTERRUPTED,),
+            True,
+            False,
+        ),
     ],
 )
 def test_what_is_left_of_a_turn(machine: Host, reasons: tuple[str, ...], upgrade: bool, restart: bool) -> None:
@@ -114,7 +121,7 @@ def test_a_unit_that_this_run_writes_is_loaded_in_a_turn() -> None:
 
 
 def test_a_change_in_the_future_is_none_because_the_clock_was_set() -> None:
-    assert of(host(facts={"kubelet_changed": "5000.0"})) == Turn()
+    assert of(host(facts={"kubelet_changed": "5000.0"})).reasons == ()
 
 
 @pytest.mark.parametrize(
@@ -151,3 +158,9 @@ def test_programs_of_another_version_than_the_one_that_is_set_are_a_fault() -> N
     )
     (fault,) = plan(host("1.36.3"), {**NEW, "programs": []})["faults"]
     assert "install the package of 1.36.4, or set cluster_kubeadm_programs" in fault["text"]
+
+
+def test_another_kubeadm_is_no_fault_where_there_is_nothing_to_upgrade() -> None:
+    machine = host()
+    newer = dataclasses.replace(machine, commands={**machine.commands, "kubeadm": Command(0, "v1.36.5")})
+    assert plan(newer, {**NEW, "programs": []})["faults"] == []

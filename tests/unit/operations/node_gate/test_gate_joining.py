@@ -86,4 +86,4 @@ def test_only_the_named_nodes_are_judged(clock: Time) -> None:
     result = run(only, fleet(2, {1}, clock=clock))
     assert (result.values["nodes"]["passed"], result.failure, result.warnings) == (1, None, [])
     nobody = run(settings(pools=NAMED, nodes=frozenset()), fleet(1, clock=clock))
-    assert (sum(nobody.values["nodes"].values()), nobody.failure) == (0, None)
+    assert (sum(nobody.values["nodes"].values()), nobody.failure, nobody.warnings) == (0, None, [])
