@@ -44,6 +44,11 @@ class Programs:
     key: str
 
 
+def next_patch(version: str) -> str:
+    minor, _dot, patch = version.rpartition(".")
+    return f"{minor}.{int(patch) + 1}"
+
+
 def tags() -> dict[str, str]:
     """Tags of the images whose version is not that of Kubernetes, as kubeadm has them (cmd/kubeadm/app/constants)."""
     return {

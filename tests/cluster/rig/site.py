@@ -14,14 +14,22 @@ import hashlib
 import pathlib
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import images
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus, images
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig, Parts
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.gpus import Gpus
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 NAME = "one"
+#: Of the role, on each machine.
+FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
 #: What a machine of the rig has instead of that of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE.
 CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -46,7 +54,7 @@ _CONFIGURATION = {
 class Site:
     """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
 
-    parts: of the version that is set, by default the rig's. gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack.
+    parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack.
     """
 
     rig: ClusterRig
@@ -57,8 +65,8 @@ class Site:
     labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
     parts: Parts | None = None
-    gpus: dict[str, int] = dataclasses.field(default_factory=dict)
-    gpu_parts: Gpus | None = None
+    with_gpus: dict[str, int] = dataclasses.field(default_factory=dict)
+    gpu_parts: gpus.Gpus | None = None
 
     def __post_init__(self) -> None:
         for name in (*self.servers, *self.agents):
@@ -71,7 +79,7 @@ class Site:
         # Feature discovery runs on servers, too.
         if self.gpu_parts:
             machine = self.rig.machine(name, self.gpu_parts.shares)
-            self.gpu_parts.install(machine, self.gpus.get(name, 0))
+            self.gpu_parts.install(machine, self.with_gpus.get(name, 0))
             return machine
         machine = self.rig.machine(name)
         machine.write("/etc/containerd/config.toml", CONTAINERD)
@@ -86,6 +94,21 @@ class Site:
         run = self.play("cluster_kubeadm", *arguments, timeout=2400)
         assert run.rc == 0, run.stdout[-8000:]
         return run
+
+    def client(self) -> Client:
+        """As an administrator, at the endpoint."""
+        return connect(
+            {"kubeconfig": yaml.safe_load(self.machines[self.servers[-1]].read("/etc/kubernetes/admin.conf"))}
+        )
+
+    def versions(self) -> dict[str, str]:
+        """Of kubelets, by node."""
+        nodes = self.client().list(NODE).items
+        return {node["metadata"]["name"]: node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes}
+
+    def cordoned(self) -> set[str]:
+        nodes = self.client().list(NODE).items
+        return {node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")}
 
     def groups(self) -> dict[str, dict[str, dict[str, t.Any]]]:
         groups = {"control_plane": self.servers, "workers": self.agents}
@@ -117,6 +140,28 @@ class Site:
             "cluster_kubeadm_skipped_checks": ["clock", "disk", "identity", "swap", "cgroup"],
             **self.variables,
         }
+
+
+def begun(machine: Machine) -> bool:
+    """Whether its turn to be upgraded has begun, and has not ended."""
+    return machine.sh(f"ls {FOLDER}/turn.json 2>/dev/null || :") != ""
+
+
+def gpu_site(rig: ClusterRig, servers: tuple[str, ...], agents: tuple[str, str], balancer: str = "") -> Site:
+    """A site whose first agent has two GPUs, and whose load balancer runs. The test is skipped if this machine cannot have the parts."""
+    try:
+        parts = gpus.ensure_gpus(say)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    site = Site(rig, servers, agents, balancer, with_gpus={agents[0]: 2}, gpu_parts=parts)
+    site.labels = {agents[0]: {"pool": "a"}}
+    # Pods of the system with an emptyDir lose nothing.
+    site.variables |= {"cluster_kubeadm_drain_delete_emptydir_data": True}
+    site.variables |= gpus.variables([gpus.pool("a", "pool=a", 2)])
+    if balancer:
+        balanced = site.play("load_balancer")
+        assert balanced.rc == 0, balanced.stdout[-4000:]
+    return site
 
 
 def _file(path: pathlib.Path) -> dict[str, str]:
