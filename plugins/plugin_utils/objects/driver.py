@@ -83,11 +83,9 @@ def plan(
             made.objects = finish(objects, Sources.of(settings), "driver")
         made.unknown += _undiscovered(fleet, settings)
     if fleet.awaited:
-        known = {one.pool for one in fleet.gpus}
+        silent = _silent(providers, fleet)
         made.unknown += [
-            f"pool {name}: driver DaemonSets, until its machines are nodes of the cluster"
-            for name, provider in providers.items()
-            if provider == "hwaccel" and name not in known
+            f"pool {name}: driver DaemonSets, until its machines are nodes of the cluster" for name in silent
         ]
     elif not fleet.gpus and not fleet.undiscovered:
         made.unknown.append("driver DaemonSets: nodes with GPUs are only known after feature_discovery")
@@ -119,20 +117,20 @@ def _undiscovered(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[str]:
 
 def _unrendered(providers: c.Mapping[str, str], overall: str, fleet: Fleet) -> list[Fault]:
     """An error for pools whose operating system is unknown because no cluster is queried: rendered files would lack their driver."""
-    known = {one.pool for one in fleet.gpus}
-    silent = [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
+    silent = _silent(providers, fleet)
     if fleet.observed or fleet.awaited or (providers and not silent) or overall != "hwaccel":
         return []
-    what = (
-        f"no driver can be rendered for pool{'s' * (len(silent) > 1)} {', '.join(silent)}"
-        if silent
-        else "no driver can be rendered"
-    )
-    why = "no cluster is queried, and " + (
-        "the pool has no machines with kernel and os_image" if silent else "no pool with gpu is declared"
-    )
+    pools = f" for pool{'s' * (len(silent) > 1)} {', '.join(silent)}" if silent else ""
+    lacking = "the pool has no machines with kernel and os_image" if silent else "no pool with gpu is declared"
     next_step = "declare pools with gpu, and with machines that have kernel and os_image (docs/render.md), or set driver_provider to host, existing or none"
-    return [Fault(what, "hwaccel_pools", why, next_step)]
+    why = f"no cluster is queried, and {lacking}"
+    return [Fault(f"no driver can be rendered{pools}", "hwaccel_pools", why, next_step)]
+
+
+def _silent(providers: c.Mapping[str, str], fleet: Fleet) -> list[str]:
+    """Pools with a driver whose nodes are not known."""
+    known = {one.pool for one in fleet.gpus}
+    return [name for name, provider in providers.items() if provider == "hwaccel" and name not in known]
 
 
 def _provider(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any], made: StagePlan) -> str:

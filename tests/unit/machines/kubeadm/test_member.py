@@ -175,8 +175,8 @@ def test_the_quorum_of_an_external_etcd_is_its_owners(member: t.Any, monkeypatch
 
 def test_the_version_of_the_configuration_is_told(member: t.Any, capsys: t.Any) -> None:
     text = "apiVersion: kubeadm.k8s.io/v1beta4\nkubernetesVersion: v1.36.4\nnetworking: {}\n"
-    endpoint = "https://10.0.0.1:6443/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
-    member.ask = Cluster(**{f"GET {endpoint}": {"data": {"ClusterConfiguration": text}}}).ask
+    asked = "GET https://10.0.0.1:6443" + "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+    member.ask = Cluster(**{asked: {"data": {"ClusterConfiguration": text}}}).ask
     assert member.main("configured", "10.0.0.1:6443") == 0
     assert capsys.readouterr().out == "1.36.4\n"
 

@@ -39,7 +39,7 @@ def host(
 ) -> Host:
     """A server as it is set. kubelet: version of the program. control_plane: of its static pods."""
     images = {
-        name: f"    image: 10.0.0.1:5000/{name}:v{version}"
+        name: f"    image: mirror.example.com:5000/{name}:v{version}"
         for name, version in zip(places.CONTROL_PLANE, control_plane, strict=True)
     }
     base = ready()
