@@ -173,7 +173,7 @@ def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
 
 
 def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fault]:
-    """Programs with which the version that is set cannot be had: nothing would replace them."""
+    """Programs of another version than the one that is set, which nothing would replace."""
     given = {one["name"]: one for one in settings["programs"]}
     faults = []
     for name in places.PROGRAMS:
