@@ -67,17 +67,17 @@ class ActionModule(ActionBase):
         steps = [step for stage in stages for step in stage.values() if isinstance(step, c.Mapping)] + _removed(found)
         plans = {role: plan for role, plan in _stages.plans(found).items() if role != "gpu_validation"}
         summary = gate_summary(steps) | {"stopped": stopped, "problems": problems, "providers": providers(plans)}
-        installer = str(templar.template(found.get("hwaccel_installer") or ""))
-        summary["machine_steps"] = self._steps(
-            found, installer, whole=playbook == "site" and "hwaccel_only_stage" not in variables
-        )
+        whole = playbook == "site" and "hwaccel_only_stage" not in variables
+        # With problems nothing was done, and a variable may be undefined.
+        summary["machine_steps"] = [] if problems else self._steps(found, templar, whole=whole)
         return summary | {"succeeded": not closing.failure(summary, playbook)}
 
-    def _steps(self, found: Row, installer: str, *, whole: bool) -> list[str]:
+    def _steps(self, found: Row, templar: Templar, *, whole: bool) -> list[str]:
         """What the installer of the cluster has done with its machines, or would do. whole: all stages run, otherwise it does nothing."""
-        taken = found.get(f"cluster_{installer}_taken") or []
+        role = f"cluster_{templar.template(found.get('hwaccel_installer') or '')}"
+        taken = found.get(f"{role}_taken") or []
         if self._task.check_mode and whole:
-            taken = (found.get(f"cluster_{installer}_outcome") or {}).get("changes") or []
+            taken = (found.get(f"{role}_outcome") or {}).get("changes") or []
         return t.cast("list[str]", _variables.plain(taken))
 
 
