@@ -48,6 +48,8 @@ def test_a_node_whose_gpus_do_not_come_back_stops_the_upgrade_and_stays_cordoned
     assert json.loads(broken.read(f"{FOLDER}/turn.json")) == {"gated": True, "upgrade": True}
     assert not begun(site.machines["g2"])
     simulate_gpus(broken, 2)
+    # Its pods are in back-off, for up to five minutes.
+    site.variables["cluster_kubeadm_timeout"] = 900
     again = site.done()
     assert [text.partition(":")[0] for text in again.summary["one"]["changes"]] == ["upgrade g1", "upgrade g2"]
     assert site.cordoned() == set()
