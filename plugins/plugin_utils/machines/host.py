@@ -158,8 +158,11 @@ class Host:
         return self.fact("selinux").lower() in ("enforcing", "permissive")
 
     def newer(self, path: str, since: float) -> bool:
-        """Whether a file was changed after a time. A change in the future does not count, because the clock was set."""
-        changed = self.files[path].changed_at if path in self.files else 0.0
+        """Whether a file was changed after a time, as `later` documents it."""
+        return self.later(self.files[path].changed_at if path in self.files else 0.0, since)
+
+    def later(self, changed: float, since: float) -> bool:
+        """Whether a change is after the start of a process. A change in the future does not count, because the clock was set."""
         return since + _PRECISION < changed <= (self.now or changed)
 
 

@@ -133,20 +133,12 @@ def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.An
     """The kubelet of a member is replaced in its turn, and only made ready before."""
     found = []
     for one in settings["programs"]:
-        path = _installed(one)
+        path = turning.installed(one)
         if now.state == MEMBER and one["name"] == "kubelet" and turning.staged(host, settings):
             path = places.STAGED
-        if not _is(host, path, one):
+        if not turning.holds(host, path, one):
             found.append({**one, "path": path, "remote": _remote(one)})
     return found
-
-
-def _installed(program: Settings) -> str:
-    return f"{places.PROGRAMS_FOLDER}/{program['name']}"
-
-
-def _is(host: Host, path: str, program: Settings) -> bool:
-    return f"sha256:{host.checksums.get(path)}" == program["checksum"]
 
 
 def _left_over(host: Host, settings: Settings) -> bool:
@@ -183,8 +175,8 @@ def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fa
         what = f"{name} is {version_text(has)}, and {version_text(version)} is set"
         if one is None:
             next_step = f"install the package of {version_text(version)}, or set cluster_kubeadm_programs"
-            faults.append(Fault(what, _installed({"name": name}), "", next_step))
-        elif _is(host, _installed(one), one):
+            faults.append(Fault(what, turning.installed({"name": name}), "", next_step))
+        elif turning.holds(host, turning.installed(one), one):
             why = f"it is the {name} of cluster_kubeadm_programs"
             next_step = f"set source and checksum of {version_text(version)} there, or cluster_kubeadm_version: {version_text(has)}"
             faults.append(Fault(what, "cluster_kubeadm_version", why, next_step))

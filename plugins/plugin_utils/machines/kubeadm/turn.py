@@ -25,9 +25,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
 
 Settings = c.Mapping[str, t.Any]
 _OLDER_PROGRAM = "its kubelet runs an older program"
-_KUBELET = f"{places.PROGRAMS_FOLDER}/kubelet"
-#: Precision of process start times in seconds, as in Host.newer.
-_PRECISION = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +52,7 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
         return Turn()
     wanted = version_of(settings["version"])
     older = _older(now, wanted)
-    stale = _stale(host, settings, wanted, writes) if not older else ()
+    stale = _stale(host, settings, writes) if not older else ()
     begun = host.text(places.TURN)
     record = _recorded(begun)
     reasons = (*older, *stale, *(["an earlier run was interrupted there"] if begun else ()))
@@ -79,16 +76,16 @@ def _older(now: Found, wanted: Version) -> tuple[str, ...]:
     return tuple(f"{name} is {version_text(version)}" for name, version in parts.items() if version != wanted)
 
 
-def _stale(host: Host, settings: Settings, wanted: Version, writes: c.Collection[str]) -> tuple[str, ...]:
+def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[str, ...]:
     """Why the kubelet that runs is another one than is on the disk, or will be."""
     since = host.unit("kubelet").started_at
     reasons = []
     if staged(host, settings):
         reasons.append("its kubelet is another program than the one that is set")
     if host.unit("kubelet").active:
-        if _after(host, "kubelet_changed", since):
+        if host.later(_moment(host, "kubelet_changed"), since):
             reasons.append(_OLDER_PROGRAM)
-        if _after(host, "kubelet_config_changed", since):
+        if host.later(_moment(host, "kubelet_config_changed"), since):
             reasons.append(f"its kubelet has not loaded {places.KUBELET_CONFIG}")
         units = (places.UNIT, places.UNIT_DROP_IN)
         if any(path in writes or host.newer(path, since) for path in units):
@@ -96,18 +93,23 @@ def _stale(host: Host, settings: Settings, wanted: Version, writes: c.Collection
     return tuple(reasons)
 
 
-def _after(host: Host, fact: str, since: float) -> bool:
-    """Whether a file was changed since. A change in the future does not count, because the clock was set."""
-    changed = float(host.fact(fact) or 0)
-    return since + _PRECISION < changed <= (host.now or changed)
+def _moment(host: Host, fact: str) -> float:
+    return float(host.fact(fact) or 0)
+
+
+def installed(program: Settings) -> str:
+    """Where a program of the settings runs from."""
+    return f"{places.PROGRAMS_FOLDER}/{program['name']}"
+
+
+def holds(host: Host, path: str, program: Settings) -> bool:
+    """Whether the file is this program."""
+    return f"sha256:{host.checksums.get(path)}" == program["checksum"]
 
 
 def staged(host: Host, settings: Settings) -> bool:
     """Whether the kubelet that is set is another program than the installed one, which it replaces in the machine's turn only."""
-    return any(
-        one["name"] == "kubelet" and f"sha256:{host.checksums.get(_KUBELET)}" != one["checksum"]
-        for one in settings["programs"]
-    )
+    return any(one["name"] == "kubelet" and not holds(host, installed(one), one) for one in settings["programs"])
 
 
 def _recorded(text: str) -> dict[str, bool]:
