@@ -49,11 +49,6 @@ def test_a_node_whose_gpus_do_not_come_back_stops_the_upgrade_and_stays_cordoned
     assert not begun(site.machines["g2"])
 
 
-#: After the only API server had restarted, chains of the nftables proxy had its endpoint, and the map service-ips no element for the Service kubernetes, so
-#: that pods could not reach it. With three servers there is always an endpoint, and the upgrade of test_gpu_cluster.py ends as it should.
-@pytest.mark.xfail(
-    reason="kube-proxy 1.36 lacks the Service kubernetes after an upgrade of the only server", strict=False
-)
 def test_the_next_run_goes_on_once_the_gpus_are_there_again(site: Site) -> None:
     assert site.parts, "the test before has upgraded the server"
     broken, new = site.machines["g1"], site.parts

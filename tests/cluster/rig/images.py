@@ -27,10 +27,13 @@ REGISTRY = "registry.k8s.io"
 NODE, CONTROL_PLANE = "node.tar", "control-plane.tar"
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _BIN = "usr/local/bin"
-#: Copies nft of Debian's package with the libraries that it loads.
+#: Copies nft of Debian's package with the libraries that it loads. The base of kube-proxy's image has netbase's /etc/protocols: without it nft lists the
+#: protocol of an element as a number, and a kube-proxy that starts again deletes all elements that it finds, those of its Services, too.
 _COLLECT = r"""apt-get -qq update && apt-get -qq install --yes --no-install-recommends nftables >/dev/null
 nft=$(command -v nft)
-cp --parents --dereference --no-preserve=ownership "$nft" $(ldd "$nft" | grep -o '/[^ ]*') /out"""
+cp --parents --dereference --no-preserve=ownership "$nft" $(ldd "$nft" | grep -o '/[^ ]*') /out
+mkdir /out/etc
+printf '%s\n' 'tcp 6 TCP' 'udp 17 UDP' 'sctp 132 SCTP' >/out/etc/protocols"""
 
 
 def cluster_images(
