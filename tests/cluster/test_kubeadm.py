@@ -15,8 +15,9 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, last_day
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site
-from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 #: Of a node and its pods, as after a new installation. The shims would keep the static pods running.
@@ -130,4 +131,66 @@ def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluste
     assert made.machines["cp1"].sh("sha256sum </etc/kubernetes/pki/ca.crt") == before
     assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
     assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
+    assert made.done().changed() == 0
+
+
+def loaded(machine: Machine) -> dict[str, str]:
+    """When the processes of its static pods were started, by name."""
+    script = "for p in /proc/[0-9]*; do echo \"$(cat $p/comm) $(cut -d ' ' -f 22 $p/stat)\"; done 2>/dev/null || :"
+    found = dict(line.rsplit(" ", 1) for line in machine.sh(script).splitlines() if " " in line)
+    return {name: found.get(name, "") for name in ("etcd", "kube-apiserver", "kube-controller", "kube-scheduler")}
+
+
+@pytest.mark.slow
+def test_certificates_that_expire_soon_are_renewed_and_loaded_on_that_server_only(made: Site) -> None:
+    second, third = made.machines["cp2"], made.machines["cp3"]
+    expire(second, 12.5)
+    before = {name: loaded(made.machines[name]) for name in made.servers}
+    run = made.done()
+    assert run.summary["one"]["changes"] == [
+        "update the server cp2: a certificate of its control plane expires in 12 days"
+    ]
+    after = {name: loaded(made.machines[name]) for name in made.servers}
+    assert all(after["cp2"][name] not in ("", before["cp2"][name]) for name in before["cp2"])
+    assert (after["cp1"], after["cp3"]) == (before["cp1"], before["cp3"])
+    assert last_day(second, "pki/etcd/peer.crt") > last_day(third, "pki/etcd/peer.crt")
+    assert made.done().changed() == 0
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_certificates_have_all_expired_is_brought_back(made: Site) -> None:
+    for name in made.servers:
+        expire(made.machines[name], -2)
+    for name in made.servers:
+        made.machines[name].sh("pkill kube-apiserver; pkill etcd; pkill kube-scheduler; pkill kube-controller; true")
+    run = made.done()
+    assert run.summary["one"]["changes"] == ["renew the certificates of cp1, cp2, cp3: they have expired"]
+    assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
+    assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
+    assert made.done().changed() == 0
+
+
+@pytest.mark.slow
+def test_an_agent_whose_pods_have_no_network_stays_cordoned_until_they_have_it_again(made: Site) -> None:
+    agent = made.machines["w1"]
+    pods = client(made).list(POD, namespace="kube-system").items
+    dns = [one["status"]["podIP"] for one in pods if one["metadata"]["name"].startswith("coredns-")]
+    assert dns
+    # A turn, and packets of its pods that do not reach those on other nodes.
+    agent.sh("touch /var/lib/kubelet/config.yaml")
+    for address in dns:
+        agent.sh(f"ip route add prohibit {address}/32")
+    made.variables["cluster_kubeadm_timeout"] = 60
+    run = made.play("cluster_kubeadm", timeout=2400)
+    assert run.rc != 0
+    (reason,) = run.summary["one"]["reasons"]
+    assert "Pods of w1 do not reach what every pod needs" in reason
+    assert "the cluster's DNS at 10.96.0.10:53" in reason and "the API server's Service" not in reason
+    assert made.cordoned() == {"w1"}
+    for address in dns:
+        agent.sh(f"ip route del prohibit {address}/32")
+    again = made.done()
+    assert again.summary["one"]["changes"] == ["update w1: an earlier run was interrupted there"]
+    assert made.cordoned() == set()
+    assert not [one for one in client(made).list(POD).items if "network-check" in one["metadata"]["name"]]
     assert made.done().changed() == 0

@@ -5,14 +5,15 @@
 
 member.py health NODE ADDRESS ENDPOINT [VERSION]
                                          prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
-                                         server is asked, and its etcd must be a voter; an agent's node is asked of the endpoint. Kubelet and API
-                                         server must have the version, if one is given
+                                         server is asked, its etcd must be a voter, and static pods that `restart` has restarted must be Ready again; an
+                                         agent's node is asked of the endpoint. Kubelet and API server must have the version, if one is given
 member.py quorum NODES                   prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are
 member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
                                          first server's upgrade
 member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
+member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
 
 Certificates are those that kubeadm has written. etcd is asked through its JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway).
@@ -20,12 +21,14 @@ Needs Python 3.6 or newer, and nothing else.
 """
 
 import base64
+import glob
 import json
 import os
 import re
 import ssl
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -34,6 +37,8 @@ AUTHORITY = FOLDER + "/pki/ca.crt"
 KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 ETCD = FOLDER + "/pki/etcd"
+#: Annotation of a static pod, in its manifest and in the API.
+RESTARTED = "hwaccel.gpu/restarted-at"
 #: Seconds for an answer.
 PATIENCE = 10
 
@@ -92,6 +97,23 @@ def kubelet_reasons():
     return []
 
 
+def static_reasons(server, node):
+    """Why a static pod that `restart` has restarted is not Ready again. The API has the pod as its kubelet has last seen the manifest."""
+    reasons = []
+    for path in sorted(glob.glob(FOLDER + "/manifests/*.yaml")):
+        with open(path, encoding="utf-8") as file:
+            wanted = re.search(rf'^ +{RESTARTED}: "(.+)"$', file.read(), re.M)
+        if wanted:
+            pod = f"{os.path.basename(path)[: -len('.yaml')]}-{node}"
+            body = json.loads(ask(f"{server}/api/v1/namespaces/kube-system/pods/{pod}", context(AUTHORITY, KUBELET)))
+            ready = {one["type"]: one["status"] for one in body.get("status", {}).get("conditions", ())}.get("Ready")
+            if body["metadata"].get("annotations", {}).get(RESTARTED) != wanted.group(1):
+                reasons.append(f"the static pod {pod} has not been restarted yet")
+            elif ready != "True":
+                reasons.append(f"the static pod {pod} is not Ready")
+    return reasons
+
+
 def quorum_reasons(nodes):
     """Why another server must not be taken away: etcd needs more than half of its members."""
     listed = etcd("cluster/member/list", {}).get("members", ())
@@ -127,6 +149,8 @@ def health(node, address, endpoint, version=""):
     reasons = tried(f"the API server at {server}", api_reasons, server, version if serves else "")
     if not reasons:
         reasons = tried("the kubelet", kubelet_reasons) or tried(f"node {node}", node_reasons, server, node, version)
+    if not reasons and serves:
+        reasons = tried("static pods", static_reasons, server, node)
     if not reasons and os.path.exists(FOLDER + "/manifests/etcd.yaml"):
         reasons = tried("etcd", etcd_reasons, node)
     return reasons
@@ -207,6 +231,30 @@ def forget(address, machines):
     return 0
 
 
+def restart(*pods):
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    for pod in pods:
+        path = f"{FOLDER}/manifests/{pod}.yaml"
+        with open(path, encoding="utf-8") as file:
+            text = re.sub(rf"^ +{RESTARTED}: .*\n", "", file.read(), flags=re.M)
+        # kubeadm sorts the keys, so that annotations come first.
+        made, count = re.subn(
+            r"^metadata:\n(?:  annotations:\n)?",
+            f'metadata:\n  annotations:\n    {RESTARTED}: "{moment}"\n',
+            text,
+            count=1,
+            flags=re.M,
+        )
+        if not count:
+            raise ValueError(f"{path} is no manifest as kubeadm writes them")
+        # The kubelet reads no hidden files.
+        hidden = f"{FOLDER}/manifests/.{pod}.yaml"
+        with open(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(made)
+        os.replace(hidden, path)
+        print(f"restart the static pod {pod}")
+
+
 def withdraw(token, address):
     tls, secrets = administrator(), f"https://{joined(address, '6443')}/api/v1/namespaces/kube-system/secrets/"
     # kubeadm gives the certificates a token as their owner, which only serves to end them.
@@ -230,7 +278,7 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "quorum": quorum}
     if command not in checks:
-        does = {"configured": configured, "forget": forget, "label": label, "withdraw": withdraw}
+        does = {"configured": configured, "forget": forget, "label": label, "restart": restart, "withdraw": withdraw}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

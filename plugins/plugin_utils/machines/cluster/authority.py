@@ -50,6 +50,15 @@ def days_left(pem: str, now: float) -> int | None:
     return left.days
 
 
+def days_valid(pem: str) -> int:
+    """Whole days for which the first certificate was issued, 0 if there is none."""
+    certificate = _read(pem)
+    if certificate is None:
+        return 0
+    valid: datetime.timedelta = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return valid.days
+
+
 def short(found: str) -> str:
     """A fingerprint in messages."""
     return f"{found[:16]}…" if found else "none"

@@ -29,6 +29,7 @@ class Found:
     authority: fingerprint of the cluster's certificate authority, empty if it has none; certificate: the same in PEM.
     endpoint: URL of the API server that its kubelet uses. version: of the installed kubelet. running: whether its unit runs.
     control_plane: the lowest version of a server's control plane. days: until the first certificate of a server expires, None if there is none.
+    expired: whether one has, and an installer can renew it: until then nothing trusts the server.
     behind: why a member does not run as it is set. begun: whether an earlier run has begun to change that.
     """
 
@@ -43,6 +44,7 @@ class Found:
     control_plane: Version = ()
     running: bool = False
     days: int | None = None
+    expired: bool = False
     behind: tuple[str, ...] = ()
     begun: bool = False
 

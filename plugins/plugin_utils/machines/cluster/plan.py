@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import V
 
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
-UPGRADE_SERVER, UPGRADE_AGENTS = "upgrade server", "upgrade agents"
+UPGRADE_SERVER, UPGRADE_AGENTS, RENEW = "upgrade server", "upgrade agents", "renew certificates"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +43,16 @@ class Wish:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """do: see above. hosts: names in the inventory."""
+    """do: see above. hosts: names in the inventory. upgrades: whether the version of one of them changes."""
 
     do: str
     hosts: tuple[str, ...]
     why: str
+    upgrades: bool = True
 
     def __str__(self) -> str:
-        return f"{_VERBS[self.do].format(', '.join(self.hosts))}: {self.why}"
+        verb = _VERBS[self.do] if self.upgrades else _VERBS[self.do].replace("upgrade", "update")
+        return f"{verb.format(', '.join(self.hosts))}: {self.why}"
 
     def as_dict(self) -> dict[str, t.Any]:
         return {**dataclasses.asdict(self), "hosts": list(self.hosts), "text": str(self)}
@@ -63,6 +65,7 @@ _VERBS = {
     RESET: "reset {}",
     UPGRADE_SERVER: "upgrade the server {}",
     UPGRADE_AGENTS: "upgrade {}",
+    RENEW: "renew the certificates of {}",
 }
 
 
@@ -97,7 +100,7 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         *versions.faults(machines, wish.version),
     ]
     leader = next((one for one in servers if one.joined), None)
-    steps = _resets(machines, leader) if not faults else []
+    steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
     first = None if leader or not servers else servers[0]
     if first and not any(machine.has_data for machine in machines):
         steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
@@ -112,14 +115,20 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     # Once a server has the version, the configuration of the cluster has it too, and with it those that join.
     faults += _reduced(joins, older) if older and len(older) == sum(one.joined for one in servers) else []
     # Agents join API servers that are not older than they are.
-    before = _upgrades(servers, 1) if older else []
+    before = _upgrades(servers, wish) if older else []
     steps += [*joins, *before, *_joining(machines, wish.at_a_time)]
-    steps += [step for step in _upgrades(machines, wish.at_a_time) if step not in before]
+    steps += [step for step in _upgrades(machines, wish) if step not in before]
     faults += _unobserved(servers) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
 
 _NOBODY = Machine("", "", "", AGENT)
+
+
+def _renewals(servers: c.Sequence[Machine]) -> list[Step]:
+    """Of servers whose certificates have expired. All at once: none of them serves, and their datastore needs more than one of them."""
+    hosts = tuple(one.host for one in servers if one.found and one.joined and one.found.expired)
+    return [Step(RENEW, hosts, "they have expired")] if hosts else []
 
 
 def _resets(machines: c.Sequence[Machine], leader: Machine | None) -> list[Step]:
@@ -139,17 +148,21 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     ]
 
 
-def _upgrades(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
+def _upgrades(machines: c.Sequence[Machine], wish: Wish) -> list[Step]:
     """Members that do not run as they are set: first servers, one at a time, and first those of which an earlier run has left off, as they may be ill."""
     members = [(one, one.found) for one in machines if one.found and one.joined]
     behind = [one for one, found in sorted(members, key=lambda row: not row[1].begun) if found.behind]
     servers = [[one] for one in behind if one.role == SERVER]
-    agents = _batches([one for one in behind if one.role == AGENT], at_a_time)
+    agents = _batches([one for one in behind if one.role == AGENT], wish.at_a_time)
     return [
-        Step(do, tuple(one.host for one in batch), _reasons(batch))
+        Step(do, tuple(one.host for one in batch), _reasons(batch), any(_older(one, wish.version) for one in batch))
         for do, batches in ((UPGRADE_SERVER, servers), (UPGRADE_AGENTS, agents))
         for batch in batches
     ]
+
+
+def _older(machine: Machine, version: Version) -> bool:
+    return machine.found is not None and {machine.serves, machine.found.version} != {version}
 
 
 def _batches(machines: list[Machine], at_a_time: int) -> list[list[Machine]]:

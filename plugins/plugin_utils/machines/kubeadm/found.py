@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import certificates
 
 #: A kubelet without a configuration ends within a second and is started again, so one that runs for longer has another configuration.
 _SETTLED = 30.0
@@ -22,10 +23,8 @@ _SETTLED = 30.0
 
 def found(host: Host) -> Found:
     state, why = _state(host)
-    days = [
-        left for path in places.CERTIFICATES if (left := authority.days_left(host.text(path), host.now)) is not None
-    ]
     certificate = host.text(places.AUTHORITY)
+    issued = certificates(host)
     return Found(
         state=state,
         why=why,
@@ -41,7 +40,8 @@ def found(host: Host) -> Found:
             default=(),
         ),
         running=host.unit("kubelet").active,
-        days=min(days, default=None),
+        days=issued.days,
+        expired=issued.expired and issued.renewable,
     )
 
 

@@ -21,22 +21,39 @@ STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
+#: Absent where another program holds the authorities.
+AUTHORITY_KEY, ETCD_AUTHORITY_KEY = f"{KUBERNETES}/pki/ca.key", f"{KUBERNETES}/pki/etcd/ca.key"
 ADMIN, KUBELET_CONF = f"{KUBERNETES}/admin.conf", f"{KUBERNETES}/kubelet.conf"
 #: Only there until the kubelet has its own certificate.
 BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
-API_SERVER, ETCD = f"{KUBERNETES}/manifests/kube-apiserver.yaml", f"{KUBERNETES}/manifests/etcd.yaml"
-#: Static pods that have the version of Kubernetes.
-CONTROL_PLANE = {
-    name: f"{KUBERNETES}/manifests/{name}.yaml"
-    for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+#: Static pods of a server, with the files that each holds a certificate of.
+STATIC_PODS = {
+    "etcd": (f"{KUBERNETES}/pki/etcd/server.crt", f"{KUBERNETES}/pki/etcd/peer.crt"),
+    "kube-apiserver": tuple(
+        f"{KUBERNETES}/pki/{name}.crt"
+        for name in ("apiserver", "apiserver-kubelet-client", "apiserver-etcd-client", "front-proxy-client")
+    ),
+    "kube-controller-manager": (f"{KUBERNETES}/controller-manager.conf",),
+    "kube-scheduler": (f"{KUBERNETES}/scheduler.conf",),
 }
+
+
+def manifest(pod: str) -> str:
+    return f"{KUBERNETES}/manifests/{pod}.yaml"
+
+
+def moment(path: str) -> str:
+    """Name of the fact of when the file was changed."""
+    return f"changed {path}"
+
+
+#: Static pods that have the version of Kubernetes.
+CONTROL_PLANE = {pod: manifest(pod) for pod in STATIC_PODS if pod != "etcd"}
+API_SERVER, ETCD = manifest("kube-apiserver"), manifest("etcd")
 DATA = "/var/lib/etcd/member"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
-#: Certificates of a server, which expire together: those of its kubelet renew themselves.
-CERTIFICATES = tuple(
-    f"{KUBERNETES}/pki/{name}.crt"
-    for name in ("apiserver", "apiserver-kubelet-client", "front-proxy-client", "etcd/server", "etcd/peer")
-)
+#: Certificates of a server that can be read without a key. Those in kubeconfigs are renewed together with them, and the kubelet renews its own.
+CERTIFICATES = (*STATIC_PODS["kube-apiserver"], *STATIC_PODS["etcd"])
 
 PROGRAMS_FOLDER = "/usr/bin"
 PROGRAMS = ("kubeadm", "kubelet")

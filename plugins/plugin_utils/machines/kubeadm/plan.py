@@ -26,6 +26,10 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
+    Certificates,
+    certificates,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action
 
@@ -41,8 +45,6 @@ _SERVER_PORTS = {
 }
 #: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
 _OLDEST = (1, 32)
-#: Days before the end of a certificate from which it is reported.
-_EXPIRES_SOON = 60
 _MODULES = ("overlay", "br_netfilter")
 _text = functools.partial(templating.render, "cluster_kubeadm")
 
@@ -71,9 +73,10 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     new = _recorded(kept, host, contents, packages)
     touched = [one["path"] for one in made["files"]]
+    issued = certificates(host)
     turn = turning.turn(host, settings, now, touched)
     return {
-        "messages": [*_expiry(now), *map(str, lacking)] if now.state == MEMBER else [],
+        "messages": [*_expiry(issued), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
@@ -103,16 +106,13 @@ def _of_architecture(host: Host, settings: Settings) -> Settings:
     }
 
 
-def _expiry(now: Found) -> list[str]:
-    """kubeadm's certificates are valid for a year, and only an upgrade renews them by the way."""
-    if now.days is None or now.days >= _EXPIRES_SOON:
+def _expiry(issued: Certificates) -> list[str]:
+    """Others than kubeadm have to renew certificates of an authority whose key it has not."""
+    if not issued.due or issued.renewable:
         return []
-    when = f"expires in {now.days} days" if now.days >= 0 else f"has expired {-now.days} days ago"
-    what = f"a certificate of the control plane {when}"
-    next_step = (
-        "run `kubeadm certs renew all` on this server, then restart its static pods, and continue with the next server"
-    )
-    return [str(Fault(what, f"{places.KUBERNETES}/pki", "", next_step))]
+    why = "the key of its authority is not on the machine, so that kubeadm cannot renew it"
+    next_step = "renew it with that authority; the next run restarts the static pods that use it, one server at a time"
+    return [str(Fault(issued.state, f"{places.KUBERNETES}/pki", why, next_step))]
 
 
 def _needs(settings: Settings, now: Found) -> prerequisites.Needs:

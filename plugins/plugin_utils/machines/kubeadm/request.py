@@ -26,11 +26,15 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.AUTHORITY,
         places.KUBELET_CONFIG,
     ),
+    "keys": ("exists", places.AUTHORITY_KEY, places.ETCD_AUTHORITY_KEY),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
     **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
     # The time of a program's contents may be that of its build.
     "kubelet_changed": ("changed_at", f"{places.PROGRAMS_FOLDER}/kubelet"),
     "kubelet_config_changed": ("modified_at", places.KUBELET_CONFIG),
+    # kubeadm writes a manifest elsewhere, renews certificates, and moves it to its place.
+    **{places.moment(path): ("changed_at", path) for path in map(places.manifest, places.STATIC_PODS)},
+    **{places.moment(path): ("modified_at", path) for paths in places.STATIC_PODS.values() for path in paths},
     "architecture": ("output", "uname", "-m"),
     "managers": ("programs", "apt-get", "dnf"),
     "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a member runs as it is set, and what its turn has to do otherwise. Pure.
 
-In its turn a machine is taken out of service: its control plane is upgraded, its node drained, its kubelet replaced and restarted. Everything follows from
+In its turn a machine is taken out of service: its certificates are renewed, its control plane is upgraded, its node drained, its kubelet replaced and
+restarted, each of them only where it has to be. Everything follows from
 what is on the machine, so that a run continues one that was killed at any point.
 """
 
@@ -22,6 +23,10 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_text,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
+    Certificates,
+    certificates,
+)
 
 Settings = c.Mapping[str, t.Any]
 _OLDER_PROGRAM = "its kubelet runs an older program"
@@ -33,6 +38,7 @@ class Turn:
 
     gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether kubeadm has to upgrade it.
     restart: whether its kubelet is restarted. upgraded: whether it is a server whose control plane has the version that is set.
+    renew: whether its certificates are renewed. pods: static pods that are restarted, because they have not loaded their certificates.
     """
 
     reasons: tuple[str, ...] = ()
@@ -41,9 +47,11 @@ class Turn:
     upgrade: bool = False
     restart: bool = False
     upgraded: bool = False
+    renew: bool = False
+    pods: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, t.Any]:
-        return {**dataclasses.asdict(self), "reasons": list(self.reasons)}
+        return {**dataclasses.asdict(self), "reasons": list(self.reasons), "pods": list(self.pods)}
 
 
 def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) -> Turn:
@@ -55,7 +63,8 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     stale = _stale(host, settings, writes) if not older else ()
     begun = host.text(places.TURN)
     record = _recorded(begun)
-    reasons = (*older, *stale, *(["an earlier run was interrupted there"] if begun else ()))
+    issued = certificates(host)
+    reasons = (*older, *stale, *_renewals(issued), *(["an earlier run was interrupted there"] if begun else ()))
     return Turn(
         reasons,
         begun=bool(begun),
@@ -64,6 +73,8 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
         upgrade=bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale,
         restart=bool(older or stale),
         upgraded=now.control_plane == wanted,
+        renew=issued.renew,
+        pods=issued.pods,
     )
 
 
@@ -91,6 +102,13 @@ def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[s
         if any(path in writes or host.newer(path, since) for path in units):
             reasons.append("its kubelet runs with an older unit")
     return tuple(reasons)
+
+
+def _renewals(issued: Certificates) -> tuple[str, ...]:
+    """Expired ones are renewed before any turn, as no server is healthy with them."""
+    if issued.renew:
+        return () if issued.expired else (issued.state,)
+    return (f"static pods have not loaded renewed certificates ({', '.join(issued.pods)})",) if issued.pods else ()
 
 
 def _moment(host: Host, fact: str) -> float:

@@ -57,6 +57,11 @@ def test_days_are_whole_and_negative_once_it_has_expired() -> None:
     assert authority.days_left(PEM, begin + 86400 * 366) == -1
 
 
+def test_for_how_many_days_it_was_issued() -> None:
+    assert authority.days_valid(certificate(90)) == 90
+    assert authority.days_valid("nothing") == 0
+
+
 def test_a_fingerprint_is_shortened_for_messages() -> None:
     assert authority.short("a" * 64) == "a" * 16 + "…"
     assert authority.short("") == "none"

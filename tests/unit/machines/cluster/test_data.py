@@ -31,6 +31,7 @@ def test_what_was_observed_survives_as_a_fact_of_ansible() -> None:
         control_plane=(1, 36, 5),
         running=True,
         days=300,
+        expired=True,
         behind=("its kubelet is 1.36.4",),
     )
     assert Found.of(json.loads(json.dumps(one.as_dict()))) == one

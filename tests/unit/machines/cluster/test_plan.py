@@ -27,6 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan 
     INIT,
     JOIN_AGENTS,
     JOIN_SERVER,
+    RENEW,
     RESET,
     UPGRADE_AGENTS,
     UPGRADE_SERVER,
@@ -103,6 +104,21 @@ def test_servers_are_upgraded_one_at_a_time_and_then_agents_in_batches() -> None
         (UPGRADE_AGENTS, ("w3",)),
     ]
     assert str(decision.steps[0]) == "upgrade the server cp1: its kubelet is 1.36.3"
+
+
+def test_what_keeps_its_version_is_updated_in_the_same_turns() -> None:
+    renewed = found(MEMBER, behind=("a certificate expires",))
+    decision = decide(machines([renewed, found(MEMBER), renewed], [found(MEMBER, False, behind=("x",))]), WISH, OF_OURS)
+    assert steps(decision) == [(UPGRADE_SERVER, ("cp1",)), (UPGRADE_SERVER, ("cp3",)), (UPGRADE_AGENTS, ("w1",))]
+    assert str(decision.steps[0]) == "update the server cp1: a certificate expires"
+    assert str(decision.steps[2]) == "update w1: x"
+
+
+def test_expired_certificates_are_renewed_on_all_servers_at_once_before_anything_else() -> None:
+    expired = found(MEMBER, expired=True)
+    decision = decide(machines([expired, expired, found(MEMBER)], [found(ABSENT, False)]), WISH, OF_OURS)
+    assert steps(decision) == [(RENEW, ("cp1", "cp2")), (JOIN_AGENTS, ("w1",))]
+    assert str(decision.steps[0]) == "renew the certificates of cp1, cp2: they have expired"
 
 
 def test_an_interrupted_upgrade_goes_on_with_what_is_left() -> None:

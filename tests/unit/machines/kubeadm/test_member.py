@@ -15,6 +15,7 @@ import typing as t
 import urllib.error
 
 import pytest
+import yaml
 
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "member.py"
 SERVER, ETCD = "https://10.0.0.11:6443", "https://127.0.0.1:2379"
@@ -236,3 +237,64 @@ def test_secrets_are_withdrawn_whether_they_are_there_or_not(member: t.Any) -> N
 
 def test_addresses_of_ipv6_get_brackets(member: t.Any) -> None:
     assert member.joined("fd00::1", "6443") == "[fd00::1]:6443"
+
+
+#: As kubeadm writes them: keys are sorted, and not all have annotations.
+_MANIFESTS = {
+    "etcd": "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    kubeadm.kubernetes.io/etcd.x: https://10.0.0.11:2379\n  labels:\n    tier: x\n",
+    "kube-scheduler": "apiVersion: v1\nkind: Pod\nmetadata:\n  labels:\n    tier: x\nspec: {}\n",
+}
+
+
+@pytest.fixture
+def manifests(member: t.Any, tmp_path: pathlib.Path) -> pathlib.Path:
+    member.FOLDER = str(tmp_path)
+    (folder := tmp_path / "manifests").mkdir()
+    for pod, text in _MANIFESTS.items():
+        (folder / f"{pod}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_static_pod_is_restarted_by_an_annotation_of_its_manifest(
+    member: t.Any, manifests: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for moment in ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"):
+        monkeypatch.setattr(member.time, "strftime", lambda *_given, moment=moment: moment)
+        assert member.main("restart", *_MANIFESTS) == 0
+        for pod, text in _MANIFESTS.items():
+            made = yaml.safe_load((manifests / f"{pod}.yaml").read_text(encoding="utf-8"))
+            before = yaml.safe_load(text)
+            before["metadata"].setdefault("annotations", {})["hwaccel.gpu/restarted-at"] = moment
+            assert made == before
+    assert {path.name for path in manifests.iterdir()} == {f"{pod}.yaml" for pod in _MANIFESTS}
+    assert {path.stat().st_mode & 0o777 for path in manifests.iterdir()} == {0o600}
+
+
+def test_a_manifest_of_another_form_is_left_alone(member: t.Any, manifests: pathlib.Path) -> None:
+    (manifests / "etcd.yaml").write_text("{kind: Pod}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"etcd\.yaml is no manifest as kubeadm writes them"):
+        member.main("restart", "etcd")
+    assert (manifests / "etcd.yaml").read_text(encoding="utf-8") == "{kind: Pod}\n"
+
+
+@pytest.mark.parametrize(
+    ("moment", "ready", "told"),
+    [
+        ("2026-01-01T00:00:00Z", "True", ""),
+        ("2026-01-01T00:00:00Z", "False", "the static pod etcd-cp1 is not Ready\n"),
+        ("2025-01-01T00:00:00Z", "True", "the static pod etcd-cp1 has not been restarted yet\n"),
+        (None, "True", "the static pod etcd-cp1 has not been restarted yet\n"),
+    ],
+)
+def test_a_server_is_healthy_once_its_static_pods_have_restarted(
+    member: t.Any, capsys: t.Any, manifests: pathlib.Path, moment: str | None, ready: str, told: str
+) -> None:
+    path = manifests / "etcd.yaml"
+    annotated = '  annotations:\n    hwaccel.gpu/restarted-at: "2026-01-01T00:00:00Z"\n'
+    path.write_text(_MANIFESTS["etcd"].replace("  annotations:\n", annotated), encoding="utf-8")
+    pod = {
+        "metadata": {"annotations": {"hwaccel.gpu/restarted-at": moment}} if moment else {},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
+    cluster = Cluster(**{f"GET {SERVER}/api/v1/namespaces/kube-system/pods/etcd-cp1": pod})
+    assert health(member, cluster, capsys) == (int(bool(told)), told)

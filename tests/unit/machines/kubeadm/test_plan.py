@@ -185,22 +185,28 @@ def test_a_member_is_only_told_what_it_lacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "told"),
-    [(61, ""), (59, "a certificate of the control plane expires in 59 days"), (-2, "has expired 2 days ago")],
+    ("days", "keys", "told"),
+    [
+        (61, "", ""),
+        (59, "", "a certificate of its control plane expires in 59 days"),
+        (-2, "", "has expired 2 days ago"),
+        # kubeadm renews them.
+        (59, f"{places.AUTHORITY_KEY}\n{places.ETCD_AUTHORITY_KEY}", ""),
+    ],
 )
-def test_certificates_that_expire_soon_are_told_with_the_way_to_renew_them(days: int, told: str) -> None:
+def test_certificates_of_an_authority_whose_key_is_elsewhere_are_told(days: int, keys: str, told: str) -> None:
     member = (places.AUTHORITY, places.KUBELET_CONF, places.KUBELET_CONFIG)
     server = (places.ADMIN, places.API_SERVER, places.ETCD, places.DATA)
     machine = dataclasses.replace(
         ready(),
-        facts={**ready().facts, "present": "\n".join((*member, *server))},
-        files={**ready().files, (path := places.CERTIFICATES[0]): File(path, certificate(100))},
-        now=BEGIN.timestamp() + 86400 * (100 - days),
+        facts={**ready().facts, "present": "\n".join((*member, *server)), "keys": keys},
+        files={**ready().files, (path := places.CERTIFICATES[0]): File(path, certificate(365))},
+        now=BEGIN.timestamp() + 86400 * (365 - days),
     )
     made = plan(machine, SETTINGS)
     assert made["faults"] == []
     messages = [text for text in made["messages"] if "certificate" in text]
-    assert [told in text and "kubeadm certs renew all" in text for text in messages] == ([True] if told else [])
+    assert [told in text and "renew it with that authority" in text for text in messages] == ([True] if told else [])
 
 
 def test_agents_need_no_ports_of_servers() -> None:

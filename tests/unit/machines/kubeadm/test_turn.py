@@ -14,6 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import C
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.plan import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn, turn
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_certificates import server as certified
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import SETTINGS as NEW
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import ready
 
@@ -164,3 +165,29 @@ def test_another_kubeadm_is_no_fault_where_there_is_nothing_to_upgrade() -> None
     machine = host()
     newer = dataclasses.replace(machine, commands={**machine.commands, "kubeadm": Command(0, "v1.36.5")})
     assert plan(newer, {**NEW, "programs": []})["faults"] == []
+
+
+def issued(left: int, **facts: str) -> Host:
+    """A server as it is set, whose certificate expires in so many days."""
+    server = certified(left)
+    return host(facts={**server.facts, **facts}, files=server.files, now=server.now)
+
+
+def test_a_certificate_that_expires_soon_is_renewed_in_a_turn() -> None:
+    now = of(issued(12))
+    assert now.reasons == ("a certificate of its control plane expires in 12 days",)
+    assert (now.renew, now.pods, now.upgrade, now.restart) == (True, tuple(places.STATIC_PODS), False, False)
+
+
+def test_expired_certificates_are_renewed_before_any_turn() -> None:
+    machine = issued(-1)
+    now = of(machine)
+    assert (now.reasons, now.renew) == ((), True)
+    assert found.found(machine).expired
+    assert not found.found(issued(-1, keys="")).expired
+
+
+def test_static_pods_that_have_not_loaded_renewed_certificates_have_a_turn() -> None:
+    now = of(issued(200, **{places.moment(path): "2000.0" for path in places.STATIC_PODS["kube-scheduler"]}))
+    assert now.reasons == ("static pods have not loaded renewed certificates (kube-scheduler)",)
+    assert (now.renew, now.pods) == (False, ("kube-scheduler",))

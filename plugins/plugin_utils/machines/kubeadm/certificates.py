@@ -1,0 +1,71 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Certificates of a server that kubeadm has issued: whether they have to be renewed, and which static pods have not loaded them. Pure.
+
+kubeadm issues them for a year, and its upgrades renew only those of static pods whose manifests they replace (cmd/kubeadm/app/phases/upgrade/staticpods.go).
+Nothing but a restart makes all components load renewed ones (https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-certs/).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+
+#: Days before the end from which certificates are renewed. Those that are issued for less are renewed in their last third.
+_SOON = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificates:
+    """days: until the first one expires, None if the machine has none. due: whether they are to be renewed.
+
+    renewable: whether kubeadm can renew them, which needs the keys of the authorities. pods: static pods that have not loaded theirs, or will not have.
+    """
+
+    days: int | None = None
+    due: bool = False
+    renewable: bool = False
+    pods: tuple[str, ...] = ()
+
+    @property
+    def renew(self) -> bool:
+        return self.due and self.renewable
+
+    @property
+    def expired(self) -> bool:
+        return self.days is not None and self.days < 0
+
+    @property
+    def state(self) -> str:
+        if self.days is None:
+            return ""
+        when = f"has expired {-self.days} days ago" if self.expired else f"expires in {self.days} days"
+        return f"a certificate of its control plane {when}"
+
+
+def certificates(host: Host) -> Certificates:
+    days, due = [], False
+    for text in map(host.text, places.CERTIFICATES):
+        if (left := authority.days_left(text, host.now)) is None:
+            continue
+        days.append(left)
+        due = due or left < min(_SOON, authority.days_valid(text) / 3)
+    manifests = [pod for pod in places.STATIC_PODS if _moment(host, places.manifest(pod))]
+    needed = [places.AUTHORITY_KEY, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
+    renewable = set(needed) <= set(host.fact("keys").split())
+    restarts = manifests if due and renewable else [pod for pod in manifests if _outdated(host, pod)]
+    return Certificates(min(days, default=None), due, renewable, tuple(restarts))
+
+
+def _outdated(host: Host, pod: str) -> bool:
+    """Whether its credentials are newer than its manifest, whose change is what restarts a static pod."""
+    since = _moment(host, places.manifest(pod))
+    return any(host.later(_moment(host, path), since) for path in places.STATIC_PODS[pod])
+
+
+def _moment(host: Host, path: str) -> float:
+    return float(host.fact(places.moment(path)) or 0)
