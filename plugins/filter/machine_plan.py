@@ -92,6 +92,7 @@ _PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "node_runtime": node_runtime.planned,
 }
 _RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "cluster_kubeadm": kubeadm.restored,
     "dns_pxe": dns_pxe.restored,
     "load_balancer": load_balancer.restored,
     "node_runtime": node_runtime.restored,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 import typing as t
 
 import pytest
@@ -25,6 +26,7 @@ _REINSTALL = r"""systemctl stop kubelet containerd; pkill -9 containerd-shim || 
 for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/containerd|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
 rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet/* /var/lib/containerd/* /var/lib/hwaccel-gpu
 rm -rf /usr/bin/kubeadm /usr/bin/kubelet /etc/systemd/system/kubelet.service*"""
+_NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 _SECRET = Resource("", "v1", "Secret", "secrets", True)
 _SECRETS = "/run/hwaccel-gpu-kubeadm"
 
@@ -194,3 +196,67 @@ def test_an_agent_whose_pods_have_no_network_stays_cordoned_until_they_have_it_a
     assert made.cordoned() == set()
     assert not [one for one in client(made).list(POD).items if "network-check" in one["metadata"]["name"]]
     assert made.done().changed() == 0
+
+
+def rules(machine: Machine) -> str:
+    """Of nftables. A machine of the rig has no program that reads them."""
+    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", "list", "ruleset"]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+def walk(machine: Machine) -> dict[str, t.Any]:
+    """What a machine is, without what a container runtime and the system write all the time."""
+    paths = "/etc /usr/bin /usr/local/bin /var/lib/kubelet /var/lib/etcd /var/lib/hwaccel-gpu /var/lib/cni /opt /run/systemd/system"
+    script = f"find {paths} -xdev ! -name '*.dpkg-*' ! -path '/etc/.pwd.lock' ! -path '/etc/resolv.conf' -printf '%p %y %m %s\\n' 2>/dev/null | sort || :"
+    return {
+        "files": machine.sh(script).splitlines(),
+        "mounts": sorted(line.split()[1] for line in machine.read("/proc/mounts").splitlines()),
+        "interfaces": sorted(line.split(":")[0].strip() for line in machine.read("/proc/net/dev").splitlines()[2:]),
+        "rules": rules(machine),
+        "units": machine.sh("systemctl list-unit-files --no-legend kubelet.service containerd.service || :"),
+    }
+
+
+@pytest.mark.slow
+def test_a_retired_agent_is_as_before_it_became_one(made: Site) -> None:
+    made.machines["w2"] = made.boot("w2")
+    before = walk(made.machines["w2"])
+    made.agents = (*made.agents, "w2")
+    assert [text.partition(":")[0] for text in made.done().summary["one"]["changes"]] == ["join w2"]
+    made.retired = {"w2"}
+    run = made.done()
+    assert run.summary["one"]["changes"] == ["take out w2: it is retired"]
+    assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
+    assert walk(made.machines["w2"]) == before
+    assert made.done().changed() == 0
+
+
+@pytest.mark.slow
+def test_a_retired_server_leaves_etcd_while_the_others_go_on(made: Site) -> None:
+    # Two servers are left, which is known here.
+    made.variables["hwaccel_even_servers"] = True
+    made.retired = {"w2", "cp1"}
+    run = made.done()
+    assert run.summary["one"]["changes"] == ["take out cp1: it is retired"]
+    assert nodes(made).keys() == {"cp2", "cp3", "w1"}
+    assert [voters(made.machines[name]) for name in ("cp2", "cp3")] == [{"cp2", "cp3"}] * 2
+    assert made.done().changed() == 0
+
+
+@pytest.mark.slow
+def test_a_cluster_is_removed_only_where_its_uid_was_confirmed(made: Site) -> None:
+    uid = client(made).get(_NAMESPACE, "kube-system")["metadata"]["uid"]
+    entry = ("-e", "cluster_kubeadm_entry=teardown")
+    listed = made.done(*entry)
+    assert f"-e hwaccel_confirm={uid}" in listed.stdout and "cp2, cp3, w1" in listed.stdout
+    assert listed.changed() == 0
+    refused = made.play("cluster_kubeadm", *entry, "-e", "hwaccel_confirm=another")
+    assert refused.rc != 0 and "hwaccel_confirm names another cluster" in refused.stdout
+    assert nodes(made).keys() == {"cp2", "cp3", "w1"}
+    made.done(*entry, "-e", f"hwaccel_confirm={uid}")
+    for name in ("cp2", "cp3", "w1"):
+        machine = made.machines[name]
+        assert machine.sh("ls /etc/kubernetes /var/lib/etcd /usr/bin/kubeadm /usr/bin/kubelet 2>/dev/null || :") == ""
+        assert "kube-proxy" not in rules(machine)
+    again = made.done(*entry)
+    assert again.changed() == 0

@@ -26,6 +26,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
     toolkit = plan.get("toolkit") or {}
     packages = [*(plan.get("packages") or ()), *(toolkit["names"] if toolkit.get("install") else ())]
     return [
+        *(["reset kubeadm"] if plan.get("resets") else []),
         *(f"{'remove' if absent else 'install'} the package {name}" for name in packages),
         *(f"download {one['path']}" for one in plan.get("artifacts") or ()),
         *(f"copy {one['path']}" for name in ("loaders", "ignitions") for one in plan.get(name) or ()),

@@ -13,6 +13,7 @@ member.py configured ENDPOINT            prints the version of Kubernetes in the
 member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
+member.py uid ADDRESS                    prints the UID of the namespace kube-system, by which clusters are told apart
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
 
@@ -263,6 +264,11 @@ def withdraw(token, address):
         deleted(secrets + name, tls)
 
 
+def uid(address):
+    url = f"https://{joined(address, '6443')}/api/v1/namespaces/kube-system"
+    print(json.loads(ask(url, administrator()))["metadata"]["uid"])
+
+
 def quorum(nodes):
     if not os.path.exists(FOLDER + "/manifests/etcd.yaml"):
         return []
@@ -278,7 +284,14 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "quorum": quorum}
     if command not in checks:
-        does = {"configured": configured, "forget": forget, "label": label, "restart": restart, "withdraw": withdraw}
+        does = {
+            "configured": configured,
+            "forget": forget,
+            "label": label,
+            "restart": restart,
+            "uid": uid,
+            "withdraw": withdraw,
+        }
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

@@ -54,7 +54,8 @@ _CONFIGURATION = {
 class Site:
     """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
 
-    parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack.
+    retired: names of machines that are to leave. parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by
+    agent. gpu_parts: what machines need for the GPU stack.
     """
 
     rig: ClusterRig
@@ -64,6 +65,7 @@ class Site:
     variables: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
+    retired: set[str] = dataclasses.field(default_factory=set)
     parts: Parts | None = None
     with_gpus: dict[str, int] = dataclasses.field(default_factory=dict)
     gpu_parts: gpus.Gpus | None = None
@@ -115,7 +117,10 @@ class Site:
         if self.balancer:
             groups["load_balancers"] = (self.balancer,)
         return {
-            group: {name: {"hwaccel_node_labels": self.labels.get(name, {})} for name in names}
+            group: {
+                name: {"hwaccel_node_labels": self.labels.get(name, {}), "hwaccel_retired": name in self.retired}
+                for name in names
+            }
             for group, names in groups.items()
         }
 

@@ -18,10 +18,11 @@ _Data = c.Mapping[str, t.Any]
 def planned(machines: c.Iterable[_Data], plans: c.Mapping[str, _Data], wish: _Data, answer: Answer) -> dict[str, t.Any]:
     """As plan.Decision documents it. machines: as inventory.read returns them. plans: of the role for each machine that could be observed, by its host.
 
-    wish: version, endpoint, even_servers and at_a_time, a number or a percentage of agents.
+    wish: version, endpoint, even_servers, at_a_time, a number or a percentage of agents, and retired, machines that are to leave.
     """
     found = [_machine(one, plans.get(one["host"])) for one in machines]
-    agents = sum(one.role == AGENT for one in found)
+    found += [_machine(one, plans.get(one["host"]), retired=True) for one in wish.get("retired", ())]
+    agents = sum(one.role == AGENT and not one.retired for one in found)
     return decide(
         found,
         Wish(
@@ -41,7 +42,7 @@ def batch(given: str, total: int) -> int:
     return max(1, number)
 
 
-def _machine(given: _Data, plan: _Data | None) -> Machine:
+def _machine(given: _Data, plan: _Data | None, *, retired: bool = False) -> Machine:
     return Machine(
         given["host"],
         given["node"],
@@ -51,4 +52,6 @@ def _machine(given: _Data, plan: _Data | None) -> Machine:
         plan["identity"] if plan else {},
         given["labels"],
         tuple(given["taints"]),
+        retired,
+        bool(plan and (plan.get("leave") or {}).get("removed")),
     )

@@ -19,14 +19,20 @@ PORT = 6443
 
 
 def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
-    """machines: of the cluster, servers first, each with host, node, address, role, labels and taints. endpoint: host and port, empty if there is none."""
+    """machines: of the cluster, servers first, each with host, node, address, role, labels and taints. retired: the same of those that are to leave it.
+
+    endpoint: host and port, empty if there is none.
+    """
     variables = hostvars[cluster]
-    found = machines_of(groups, hostvars, cluster)
+    listed = machines_of(groups, hostvars, cluster)
+    leaving = {one["host"] for one in listed if machines.truth(hostvars[one["host"]].get("hwaccel_retired"))}
+    found = [one for one in listed if one["host"] not in leaving]
     servers = [one["address"] for one in found if one["role"] == SERVER]
     given = str(variables.get("hwaccel_api_endpoint") or variables.get("hwaccel_load_balancer_address") or "")
     lone = servers[0] if len(servers) == 1 else ""
     return {
         "machines": found,
+        "retired": [one for one in listed if one["host"] in leaving],
         "endpoint": with_port(given or lone),
         "even_servers": bool(machines.truth(variables.get("hwaccel_even_servers"))),
     }

@@ -62,7 +62,7 @@ class Machine:
     """host: its name in the inventory. node: of its Node. role: SERVER or AGENT. found: None if it could not be observed.
 
     identity: by the name of the property (machine-id, product UUID, host name), what must differ between machines.
-    faults: of its own preflight, in which case nothing is done in the cluster.
+    retired: whether it is to leave the cluster. left: whether something of the installer is on it that has to go then.
     """
 
     host: str
@@ -73,6 +73,8 @@ class Machine:
     identity: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     labels: c.Mapping[str, str] = dataclasses.field(default_factory=dict)
     taints: tuple[c.Mapping[str, str], ...] = ()
+    retired: bool = False
+    left: bool = False
 
     @property
     def state(self) -> str:

@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     ABSENT,
     AGENT,
     HALF,
+    MEMBER,
     SERVER,
     Answer,
     Machine,
@@ -26,6 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import V
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
 UPGRADE_SERVER, UPGRADE_AGENTS, RENEW = "upgrade server", "upgrade agents", "renew certificates"
+RETIRE = "retire"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +68,7 @@ _VERBS = {
     UPGRADE_SERVER: "upgrade the server {}",
     UPGRADE_AGENTS: "upgrade {}",
     RENEW: "renew the certificates of {}",
+    RETIRE: "take out {}",
 }
 
 
@@ -92,20 +95,22 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     Without faults the steps end with all observed machines in one cluster. A machine that could not be observed has no step: an agent is left
     out, and a server is a fault as soon as there is a step, because another one must not be taken away or added then.
     """
+    everyone, machines = machines, [machine for machine in machines if not machine.retired]
     servers = [machine for machine in machines if machine.role == SERVER]
     faults = [
         *_counts(servers, wish),
         *unique(machines),
-        *identity.faults(machines, answer),
+        *identity.faults(everyone, answer),
         *versions.faults(machines, wish.version),
     ]
-    leader = next((one for one in servers if one.joined), None)
+    # All servers may have been replaced at once.
+    leader = next((one for one in (*servers, *everyone) if one.joined and one.role == SERVER), None)
     steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
     first = None if leader or not servers else servers[0]
-    if first and not any(machine.has_data for machine in machines):
+    if first and not any(machine.has_data for machine in everyone):
         steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
     elif first:
-        faults.append(_unfinished([machine for machine in machines if machine.has_data]))
+        faults.append(_unfinished([machine for machine in everyone if machine.has_data]))
     joins = [
         Step(JOIN_SERVER, (one.host,), "it is no member of the cluster")
         for one in servers
@@ -118,6 +123,7 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     before = _upgrades(servers, wish) if older else []
     steps += [*joins, *before, *_joining(machines, wish.at_a_time)]
     steps += [step for step in _upgrades(machines, wish) if step not in before]
+    steps += _retirements(everyone)
     faults += _unobserved(servers) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
@@ -145,6 +151,19 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     return [
         Step(JOIN_AGENTS, tuple(one.host for one in batch), "not a member of the cluster")
         for batch in _batches(new, at_a_time)
+    ]
+
+
+def _retirements(machines: c.Sequence[Machine]) -> list[Step]:
+    """One at a time, agents first, once those that replace them have joined."""
+    leaving = [one for one in machines if one.retired and (one.state in (MEMBER, HALF) or one.left)]
+    return [
+        Step(
+            RETIRE,
+            (one.host,),
+            "it is retired" if one.joined else "it is retired, and an earlier run has not removed all of it",
+        )
+        for one in sorted(leaving, key=lambda one: one.role == SERVER)
     ]
 
 

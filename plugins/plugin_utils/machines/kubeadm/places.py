@@ -19,6 +19,8 @@ IMPORTED = f"{FOLDER}/imported"
 #: The kubelet of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
 STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 
+SNAPSHOTS = f"{FOLDER}/snapshots"
+
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
 #: Absent where another program holds the authorities.

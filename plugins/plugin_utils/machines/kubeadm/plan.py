@@ -71,7 +71,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     programs = _programs(host, settings, now)
     packages = _packages(host, settings)
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
-    new = _recorded(kept, host, contents, packages)
+    new = _recorded(kept, host, settings, contents, packages)
     touched = [one["path"] for one in made["files"]]
     issued = certificates(host)
     turn = turning.turn(host, settings, now, touched)
@@ -254,11 +254,18 @@ def _actions(host: Host, contents: c.Sequence[Content], touched: c.Collection[st
 
 
 def _first(host: Host) -> Record:
-    return Record(services=record.services(host, ("containerd", "kubelet")))
+    """before: what network plugins may add to later."""
+    before = " ".join(f"{host.fact('interfaces')} {host.fact('network_plugins')}".split())
+    return Record(services=record.services(host, ("containerd", "kubelet")), settings={"before": before})
 
 
-def _recorded(kept: Record, host: Host, contents: c.Sequence[Content], packages: c.Iterable[str]) -> Record:
+def _recorded(
+    kept: Record, host: Host, settings: Settings, contents: c.Sequence[Content], packages: c.Iterable[str]
+) -> Record:
     files = dict(kept.files)
+    for program in settings["programs"]:
+        path = turning.installed(program)
+        files.setdefault(path, FileBefore(bool(host.checksums.get(path)), ""))
     for one in contents:
         if differs(host, one):
             before = files.get(one.path)

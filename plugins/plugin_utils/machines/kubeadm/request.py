@@ -35,6 +35,9 @@ _FACTS: dict[str, tuple[str, ...]] = {
     # kubeadm writes a manifest elsewhere, renews certificates, and moves it to its place.
     **{places.moment(path): ("changed_at", path) for path in map(places.manifest, places.STATIC_PODS)},
     **{places.moment(path): ("modified_at", path) for paths in places.STATIC_PODS.values() for path in paths},
+    "snapshots": ("paths", f"{places.SNAPSHOTS}/*"),
+    "interfaces": ("paths", "/sys/class/net/*"),
+    "network_plugins": ("paths", "/etc/cni/net.d/*"),
     "architecture": ("output", "uname", "-m"),
     "managers": ("programs", "apt-get", "dnf"),
     "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),

@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, leaving, plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import request as asking
 
 _Data = c.Mapping[str, t.Any]
@@ -34,6 +34,11 @@ def requested(settings: _Data) -> host.Request:
 def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As plan.plan documents it."""
     return plan.plan(host.read(printed), settings)
+
+
+def restored(printed: str, _settings: _Data) -> dict[str, t.Any]:
+    """As leaving.restored documents it."""
+    return leaving.restored(host.read(printed))
 
 
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:

@@ -20,9 +20,14 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
         for name in groups.get("load_balancers", ())
         if (hostvars[name].get("hwaccel_cluster") or "") == (mine or "")
     ]
+    # Servers that are to leave their cluster get no more connections.
+    staying = {
+        group: [name for name in groups.get(group, ()) if not machines.truth(hostvars[name].get("hwaccel_retired"))]
+        for group in inventory.GROUPS
+    }
     return {
         "clusters": [_cluster(name, hostvars.get(name, {})) for name in served],
-        "machines": inventory.machines_of(groups, hostvars, served),
+        "machines": inventory.machines_of({**groups, **staying}, hostvars, served),
         "peers": [
             {
                 "name": name,

@@ -29,6 +29,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan 
     JOIN_SERVER,
     RENEW,
     RESET,
+    RETIRE,
     UPGRADE_AGENTS,
     UPGRADE_SERVER,
     Wish,
@@ -119,6 +120,33 @@ def test_expired_certificates_are_renewed_on_all_servers_at_once_before_anything
     decision = decide(machines([expired, expired, found(MEMBER)], [found(ABSENT, False)]), WISH, OF_OURS)
     assert steps(decision) == [(RENEW, ("cp1", "cp2")), (JOIN_AGENTS, ("w1",))]
     assert str(decision.steps[0]) == "renew the certificates of cp1, cp2: they have expired"
+
+
+def retired(machine: Machine, **more: t.Any) -> Machine:
+    return dataclasses.replace(machine, retired=True, **more)
+
+
+def test_machines_leave_once_those_that_replace_them_have_joined_agents_first() -> None:
+    old, *others = machines([found(MEMBER), found(MEMBER), found(MEMBER), found(ABSENT)], [found(MEMBER, False)] * 2)
+    decision = decide([retired(old), *others[:-1], retired(others[-1])], WISH, OF_OURS)
+    assert steps(decision) == [(JOIN_SERVER, ("cp4",)), (RETIRE, ("w2",)), (RETIRE, ("cp1",))]
+    assert decision.leader == "cp2"
+    assert str(decision.steps[1]) == "take out w2: it is retired"
+
+
+def test_what_an_interrupted_run_has_left_on_a_retired_machine_is_removed() -> None:
+    *members, gone = machines([found(MEMBER)], [found(ABSENT, False)])
+    assert steps(decide([*members, retired(gone)], WISH, OF_OURS)) == []
+    assert steps(decide([*members, retired(gone, left=True)], WISH, OF_OURS)) == [(RETIRE, ("w1",))]
+
+
+def test_the_last_server_cannot_be_retired() -> None:
+    assert "the cluster has no server" in faults(decide([retired(machines([found(MEMBER)])[0])], WISH, OF_OURS))
+
+
+def test_no_server_leaves_while_another_one_cannot_be_seen() -> None:
+    first, *others = machines([found(MEMBER), None, found(MEMBER), found(MEMBER)])
+    assert "cp2 could not be observed" in faults(decide([retired(first), *others], WISH, OF_OURS))
 
 
 def test_an_interrupted_upgrade_goes_on_with_what_is_left() -> None:

@@ -91,7 +91,7 @@ def test_a_bare_machine_gets_all_of_it() -> None:
     assert made["found"]["state"] == "absent"
     record = json.loads(made["record"])
     assert record["packages"] == ["containerd"]
-    assert set(record["files"]) == {one["path"] for one in made["files"]}
+    assert set(record["files"]) == {one["path"] for one in (*made["files"], *made["programs"])}
 
 
 def test_programs_and_images_are_those_of_the_machines_architecture() -> None:

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is done on a machine that leaves its cluster, so that it is as before it became a node. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, HALF, MEMBER
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action, given_back
+
+#: Of a container runtime that the role has installed: its packages leave it.
+_IMAGES = "/var/lib/containerd"
+
+
+def restored(host: Host) -> dict[str, t.Any]:
+    """The plan, in plain data. found, turn: as plan.plan documents them, for the plan of the cluster.
+
+    resets: whether kubeadm resets it. stops: units that end, because their files go. absent: files to remove. actions: services that are restored, as
+    services.Action. packages: installed by the role. removed: folders and files that are removed last, with the record. before: network interfaces and
+    configurations of network plugins that were there before, of which none is removed.
+    """
+    damaged = record.faults(host, places.ROLE)
+    kept = Record() if damaged else record.read(host, places.ROLE) or Record()
+    now = finding.found(host)
+    ours, others = _files(host, kept)
+    foreign = [] if now.state != FOREIGN else [Fault(now.why, "", "", "take the machine out of this cluster's groups")]
+    stops = ["kubelet"] if places.UNIT in ours and host.unit("kubelet").loaded else []
+    snapshots = bool(host.fact("snapshots"))
+    return {
+        "messages": [*others, *([f"snapshots of etcd stay in {places.SNAPSHOTS}"] if snapshots else [])],
+        "faults": [fault.as_dict() for fault in (*damaged, *foreign)],
+        "found": now.as_dict(),
+        "turn": Turn().as_dict(),
+        "identity": {},
+        "resets": now.state in (MEMBER, HALF),
+        "stops": stops,
+        "absent": ours,
+        "reload_units": bool(stops),
+        "actions": [one.as_dict() for one in _services(host, kept, stops)],
+        "packages": list(kept.packages),
+        "removed": _removed(host, kept, snapshots),
+        "before": kept.settings.get("before", "").split(),
+    }
+
+
+def _files(host: Host, kept: Record) -> tuple[list[str], list[str]]:
+    """Paths of files and programs that are removed, and why others stay."""
+    ours, others = [], []
+    for path, before in kept.files.items():
+        if path not in host.files and not host.checksums.get(path):
+            continue
+        if before.existed:
+            others.append(f"{path} stays, as it was there before")
+        elif path in host.files and digest(host.text(path)) != before.written:
+            others.append(f"{path} stays, as others have changed it")
+        else:
+            ours.append(path)
+    return ours, others
+
+
+def _services(host: Host, kept: Record, stops: c.Collection[str]) -> list[Action]:
+    """Those whose packages stay. containerd also reads its configuration again in a run that continues one which was killed after its removal."""
+    configured = places.CONTAINERD in kept.files and not kept.files[places.CONTAINERD].existed
+    units = [
+        *(["containerd"] if configured and not kept.packages else []),
+        *(["kubelet"] if "kubelet" in kept.services and "kubelet" not in stops else []),
+    ]
+    return given_back(host, units, kept)
+
+
+def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
+    images = [_IMAGES] if any(name.startswith("containerd") for name in kept.packages) else []
+    if not host.text(places.RECORD):
+        return []
+    own = [places.IMPORTED, places.STAGED, places.TURN, places.RECORD] if snapshots else [places.FOLDER]
+    return [*images, *own]

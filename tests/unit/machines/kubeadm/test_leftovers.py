@@ -1,0 +1,109 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""leftovers.py removes what kubeadm reset leaves, and nothing of others. tests/cluster runs it on machines that were nodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import typing as t
+
+import pytest
+
+PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "leftovers.py"
+_RULES = """*filter
+:INPUT ACCEPT [0:0]
+:KUBE-FIREWALL - [0:0]
+:MINE - [0:0]
+-A INPUT -j KUBE-FIREWALL
+-A INPUT -s 192.0.2.1/32 -j MINE
+COMMIT
+"""
+
+
+@pytest.fixture
+def leftovers(tmp_path: pathlib.Path) -> t.Any:
+    spec = importlib.util.spec_from_file_location("leftovers", PATH)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ROOT = str(tmp_path)
+    module.called = []
+
+    def run(*argv: str, given: bytes | None = None) -> bytes | None:
+        module.called.append((argv, given))
+        return module.answers.get(argv[0], None)
+
+    module.run, module.answers = run, {}
+    return module
+
+
+def placed(root: str, *paths: str) -> None:
+    for path in paths:
+        (made := pathlib.Path(root + path)).parent.mkdir(parents=True, exist_ok=True)
+        made.write_text("", encoding="utf-8")
+
+
+def test_interfaces_and_configurations_of_network_plugins_go_but_those_of_before_and_of_others(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leftovers.answers = {"ip": b""}
+    root = leftovers.ROOT
+    placed(root, *(f"/sys/class/net/{name}" for name in ("cni0", "flannel.1", "eth0", "docker0", "cilium_host")))
+    placed(root, "/etc/cni/net.d/10-flannel.conflist", "/etc/cni/net.d/87-podman.conflist")
+    leftovers.main(f"{root}/sys/class/net/cilium_host", f"{root}/etc/cni/net.d/87-podman.conflist")
+    assert [argv for argv, _given in leftovers.called if argv[0] == "ip"] == [
+        ("ip", "link", "delete", "cni0"),
+        ("ip", "link", "delete", "flannel.1"),
+    ]
+    assert [path.name for path in pathlib.Path(root + "/etc/cni/net.d").iterdir()] == ["87-podman.conflist"]
+    assert "remove the interface cni0" in capsys.readouterr().out
+
+
+def test_rules_of_others_stay(leftovers: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
+    leftovers.answers = {"iptables-save": _RULES.encode(), "iptables-restore": b""}
+    leftovers.main()
+    (given,) = [given for argv, given in leftovers.called if argv[0] == "iptables-restore"]
+    assert given.decode() == "".join(f"{line}\n" for line in _RULES.splitlines() if "KUBE-" not in line)
+    assert capsys.readouterr().out == "remove 2 rules and chains of iptables\n"
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [(b"", "remove the rules of kube-proxy\n"), (None, "rules of kube-proxy stay until the next boot\n")],
+)
+def test_kube_proxy_removes_its_own_rules(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str], ends: bytes | None, told: str
+) -> None:
+    def run(*argv: str, given: bytes | None = None) -> bytes | None:
+        if argv[0] != "ctr" or given:
+            return None
+        if "list" in argv:
+            return b"registry.k8s.io/pause:3.10.2\nregistry.k8s.io/kube-proxy:v1.36.4\n"
+        assert argv[-4:] == (
+            "registry.k8s.io/kube-proxy:v1.36.4",
+            "hwaccel-cleanup",
+            "/usr/local/bin/kube-proxy",
+            "--cleanup",
+        )
+        return ends
+
+    leftovers.run = run
+    leftovers.main()
+    assert capsys.readouterr().out == told
+
+
+def test_only_empty_folders_go(leftovers: t.Any) -> None:
+    root = pathlib.Path(leftovers.ROOT)
+    (root / "etc/kubernetes/pki/etcd").mkdir(parents=True)
+    (root / "var/lib/etcd").mkdir(parents=True)
+    placed(str(root), "/var/lib/kubelet/mine")
+    leftovers.main()
+    assert not (root / "etc/kubernetes").exists() and not (root / "var/lib/etcd").exists()
+    assert (root / "var/lib/kubelet/mine").exists()
+
+
+def test_a_machine_without_anything_says_nothing(leftovers: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
+    leftovers.main()
+    assert capsys.readouterr().out == ""
