@@ -11,6 +11,7 @@ member.py quorum NODES                   prints why the members of etcd are not 
 member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
                                          first server's upgrade
 member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
+member.py strangers ADDRESS NODES        prints the nodes of the cluster that are none of these, which are names in JSON
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, by which clusters are told apart
@@ -189,6 +190,12 @@ def label(address, labels, how):
         print(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
 
 
+def strangers(address, nodes):
+    listed = json.loads(ask(f"https://{joined(address, '6443')}/api/v1/nodes", administrator()))["items"]
+    for name in sorted({one["metadata"]["name"] for one in listed} - set(json.loads(nodes))):
+        print(name)
+
+
 def found(url, tls, method="GET"):
     """The body of the response, None if there is no such object."""
     try:
@@ -284,14 +291,7 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "quorum": quorum}
     if command not in checks:
-        does = {
-            "configured": configured,
-            "forget": forget,
-            "label": label,
-            "restart": restart,
-            "uid": uid,
-            "withdraw": withdraw,
-        }
+        does = {one.__name__: one for one in (configured, forget, label, restart, strangers, uid, withdraw)}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

@@ -103,13 +103,13 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         *identity.faults(everyone, answer),
         *versions.faults(machines, wish.version),
     ]
-    # All servers may have been replaced at once.
-    leader = next((one for one in (*servers, *everyone) if one.joined and one.role == SERVER), None)
+    leader = next((one for one in servers if one.joined), None)
+    faults += _replaced(everyone) if not leader else []
     steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
     first = None if leader or not servers else servers[0]
     if first and not any(machine.has_data for machine in everyone):
         steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
-    elif first:
+    elif first and not faults:
         faults.append(_unfinished([machine for machine in everyone if machine.has_data]))
     joins = [
         Step(JOIN_SERVER, (one.host,), "it is no member of the cluster")
@@ -151,6 +151,17 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     return [
         Step(JOIN_AGENTS, tuple(one.host for one in batch), "not a member of the cluster")
         for batch in _batches(new, at_a_time)
+    ]
+
+
+def _replaced(machines: c.Sequence[Machine]) -> list[Fault]:
+    """No server would be left that knows the cluster."""
+    leaving = [one.host for one in machines if one.retired and one.role == SERVER and one.joined]
+    if not leaving:
+        return []
+    what = f"all servers that are members are retired ({some(leaving)})"
+    return [
+        Fault(what, "hwaccel_retired", "", "keep one of them until others have joined, and retire it in another run")
     ]
 
 

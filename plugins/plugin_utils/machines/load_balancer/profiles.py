@@ -30,8 +30,17 @@ PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
         {"name": "ingress-https", "port": 443, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
         {"name": "ingress-http", "port": 80, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
     ),
-    # A server that is upgraded restarts its etcd and does not answer meanwhile, so it must be noticed within seconds.
-    "kubeadm": ({"name": "api", "port": 6443, "roles": [MASTER], "check": {**_READYZ, "interval": "1s"}},),
+    # A server that is upgraded restarts its etcd and does not answer meanwhile, so it must be noticed within seconds. Until then requests wait on it, and
+    # with leastconn new ones go to the others. It also spreads the long connections of clients again once a server is back.
+    "kubeadm": (
+        {
+            "name": "api",
+            "port": 6443,
+            "roles": [MASTER],
+            "balance": "leastconn",
+            "check": {**_READYZ, "interval": "1s"},
+        },
+    ),
     "k3s": ({"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},),
     "rke2": (
         {"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},

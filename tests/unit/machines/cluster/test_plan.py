@@ -141,7 +141,9 @@ def test_what_an_interrupted_run_has_left_on_a_retired_machine_is_removed() -> N
 
 
 def test_the_last_server_cannot_be_retired() -> None:
-    assert "the cluster has no server" in faults(decide([retired(machines([found(MEMBER)])[0])], WISH, OF_OURS))
+    old, new = machines([found(MEMBER), found(ABSENT)])
+    assert "the cluster has no server" in faults(decide([retired(old)], WISH, OF_OURS))
+    assert "all servers that are members are retired (cp1)" in faults(decide([retired(old), new], WISH, OF_OURS))
 
 
 def test_no_server_leaves_while_another_one_cannot_be_seen() -> None:

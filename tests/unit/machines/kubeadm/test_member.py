@@ -298,3 +298,16 @@ def test_a_server_is_healthy_once_its_static_pods_have_restarted(
     }
     cluster = Cluster(**{f"GET {SERVER}/api/v1/namespaces/kube-system/pods/etcd-cp1": pod})
     assert health(member, cluster, capsys) == (int(bool(told)), told)
+
+
+def test_nodes_that_the_inventory_does_not_have_are_named(member: t.Any, capsys: t.Any) -> None:
+    nodes = {"items": [{"metadata": {"name": name}} for name in ("w9", "cp1", "a1")]}
+    member.ask = Cluster(**{f"GET {SERVER}/api/v1/nodes": nodes}).ask
+    assert member.main("strangers", "10.0.0.11", '["cp1"]') == 0
+    assert capsys.readouterr().out == "a1\nw9\n"
+
+
+def test_clusters_are_told_apart_by_a_uid(member: t.Any, capsys: t.Any) -> None:
+    member.ask = Cluster(**{f"GET {SERVER}/api/v1/namespaces/kube-system": {"metadata": {"uid": "2a62"}}}).ask
+    assert member.main("uid", "10.0.0.11") == 0
+    assert capsys.readouterr().out == "2a62\n"
