@@ -10,8 +10,8 @@ member.py health NODE ADDRESS ENDPOINT [VERSION]
 member.py quorum NODES                   prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are
 member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
                                          first server's upgrade
-member.py label ADDRESS LABELS HOW       labels nodes, and prints a line for each that differs. LABELS: by node, in JSON; HOW: apply, or check to write nothing
-member.py strangers ADDRESS NODES        prints the nodes of the cluster that are none of these, which are names in JSON
+member.py nodes ADDRESS LABELS KNOWN HOW  labels nodes, and prints in JSON what differed (labelled), and which nodes of the cluster are none of the known ones
+                                         (strangers). LABELS: by node, KNOWN: names, both in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, by which clusters are told apart
@@ -176,24 +176,19 @@ def administrator():
         return context(AUTHORITY, file.name)
 
 
-def label(address, labels, how):
-    tls = administrator()
+def nodes(address, labels, known, how):
+    tls, url = administrator(), f"https://{joined(address, '6443')}/api/v1/nodes"
+    listed = {one["metadata"]["name"]: one["metadata"].get("labels", {}) for one in json.loads(ask(url, tls))["items"]}
+    labelled = []
     for node, wanted in json.loads(labels).items():
-        url = f"https://{joined(address, '6443')}/api/v1/nodes/{node}"
-        present = json.loads(ask(url, tls))["metadata"].get("labels", {})
-        differing = {key: value for key, value in wanted.items() if present.get(key) != value}
+        differing = {key: value for key, value in wanted.items() if listed.get(node, {}).get(key) != value}
         if not differing:
             continue
         if how == "apply":
             body = json.dumps({"metadata": {"labels": differing}}).encode("utf-8")
-            ask(url, tls, "PATCH", body, "application/merge-patch+json")
-        print(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
-
-
-def strangers(address, nodes):
-    listed = json.loads(ask(f"https://{joined(address, '6443')}/api/v1/nodes", administrator()))["items"]
-    for name in sorted({one["metadata"]["name"] for one in listed} - set(json.loads(nodes))):
-        print(name)
+            ask(f"{url}/{node}", tls, "PATCH", body, "application/merge-patch+json")
+        labelled.append(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
+    print(json.dumps({"labelled": labelled, "strangers": sorted(set(listed) - set(json.loads(known)))}))
 
 
 def found(url, tls, method="GET"):
@@ -291,7 +286,7 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "quorum": quorum}
     if command not in checks:
-        does = {one.__name__: one for one in (configured, forget, label, restart, strangers, uid, withdraw)}
+        does = {one.__name__: one for one in (configured, forget, nodes, restart, uid, withdraw)}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

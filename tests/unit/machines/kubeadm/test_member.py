@@ -182,16 +182,27 @@ def test_the_version_of_the_configuration_is_told(member: t.Any, capsys: t.Any) 
     assert capsys.readouterr().out == "1.36.4\n"
 
 
+def listed(*names: str) -> dict[str, t.Any]:
+    items = [{"metadata": {"name": name, "labels": READY["metadata"]["labels"]}} for name in names]
+    return {f"GET {SERVER}/api/v1/nodes": {"items": items}}
+
+
 @pytest.mark.parametrize(("how", "writes"), [("apply", 1), ("check", 0)])
 def test_labels_are_written_only_where_they_differ(member: t.Any, capsys: t.Any, how: str, writes: int) -> None:
-    cluster = Cluster(**{f"PATCH {SERVER}/api/v1/nodes/cp1": {}})
+    cluster = Cluster(**{f"PATCH {SERVER}/api/v1/nodes/cp1": {}, **listed("cp1")})
     member.ask = cluster.ask
-    assert member.main("label", "10.0.0.11", json.dumps({"cp1": {"a": "b", "c": "d"}}), how) == 0
-    assert capsys.readouterr().out == "label cp1: c=d\n"
+    assert member.main("nodes", "10.0.0.11", json.dumps({"cp1": {"a": "b", "c": "d"}}), '["cp1"]', how) == 0
+    assert json.loads(capsys.readouterr().out) == {"labelled": ["label cp1: c=d"], "strangers": []}
     patched = [body for asked, body in cluster.asked if asked.startswith("PATCH")]
     assert patched == [{"metadata": {"labels": {"c": "d"}}}] * writes
-    assert member.main("label", "10.0.0.11", json.dumps({"cp1": {"a": "b"}}), "apply") == 0
-    assert capsys.readouterr().out == ""
+    assert member.main("nodes", "10.0.0.11", json.dumps({"cp1": {"a": "b"}}), '["cp1"]', "apply") == 0
+    assert json.loads(capsys.readouterr().out)["labelled"] == []
+
+
+def test_nodes_that_the_inventory_does_not_have_are_named(member: t.Any, capsys: t.Any) -> None:
+    member.ask = Cluster(**listed("w9", "cp1", "a1")).ask
+    assert member.main("nodes", "10.0.0.11", "{}", '["cp1"]', "apply") == 0
+    assert json.loads(capsys.readouterr().out)["strangers"] == ["a1", "w9"]
 
 
 def node(address: str, ready: str) -> dict[str, t.Any]:
@@ -298,13 +309,6 @@ def test_a_server_is_healthy_once_its_static_pods_have_restarted(
     }
     cluster = Cluster(**{f"GET {SERVER}/api/v1/namespaces/kube-system/pods/etcd-cp1": pod})
     assert health(member, cluster, capsys) == (int(bool(told)), told)
-
-
-def test_nodes_that_the_inventory_does_not_have_are_named(member: t.Any, capsys: t.Any) -> None:
-    nodes = {"items": [{"metadata": {"name": name}} for name in ("w9", "cp1", "a1")]}
-    member.ask = Cluster(**{f"GET {SERVER}/api/v1/nodes": nodes}).ask
-    assert member.main("strangers", "10.0.0.11", '["cp1"]') == 0
-    assert capsys.readouterr().out == "a1\nw9\n"
 
 
 def test_clusters_are_told_apart_by_a_uid(member: t.Any, capsys: t.Any) -> None:
