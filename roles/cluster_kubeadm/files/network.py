@@ -64,6 +64,8 @@ def manifest(image):
 
 
 def create(image):
+    # The packages of kubeadm have the folder, kubeadm itself makes it on servers only, and the kubelet looks for it.
+    os.makedirs(os.path.dirname(MANIFEST), 0o755, exist_ok=True)
     # The kubelet reads no hidden files.
     hidden = f"{FOLDER}/manifests/.{NAME}.yaml"
     with open(hidden, "w", encoding="utf-8") as file:

@@ -31,7 +31,6 @@ def loaded() -> t.Any:
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Any:
     module = loaded()
-    (tmp_path / "manifests").mkdir()
     (tmp_path / "config.yaml").write_text(_CONFIG, encoding="utf-8")
     module.FOLDER, module.MANIFEST = str(tmp_path), str(tmp_path / "manifests" / "check.yaml")
     module.KUBELET_CONFIG, module.PAUSE = str(tmp_path / "config.yaml"), 0
