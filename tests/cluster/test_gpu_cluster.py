@@ -99,7 +99,7 @@ def test_no_server_is_taken_away_while_another_one_is_not_healthy(site: Site) ->
         run = site.play("cluster_kubeadm")
         assert run.rc != 0
         (reason,) = run.summary["one"]["reasons"]
-        assert "cp1 was not upgraded, because cp3 is not healthy: the kubelet: " in reason
+        assert "The run stops at cp1, because cp3 is not healthy: the kubelet: " in reason
         assert site.versions() == before
         assert site.cordoned() == set()
         assert not begun(site.machines["cp1"])

@@ -3,16 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Removes what kubeadm reset leaves on a machine (https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-reset/#cleanup-notes).
 
-leftovers.py [BEFORE...]   prints a line for each thing that was removed, or that stays because a program is missing. BEFORE: paths of network interfaces and
-                           of configurations of network plugins that were there before the machine became a node, and stay
+leftovers.py network [BEFORE...]   removes rules of kube-proxy, which does it itself, chains of the kubelet, interfaces and configurations of known network
+                                   plugins. BEFORE: paths of interfaces and configurations that were there before the machine became a node, and stay
+leftovers.py folders               removes folders of kubeadm and of the role that are empty
 
-These are rules of kube-proxy, which removes them itself; chains of the kubelet; interfaces of known network plugins and their configuration; empty folders.
-What others have made stays. Needs Python 3.6 or newer, and nothing else.
+Each prints a line for what it has removed, or what stays. What others have made stays. Needs Python 3.6 or newer, and nothing else.
 """
 
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,19 +24,29 @@ ROOT = ""
 INTERFACES = re.compile(
     r"(cni0|flannel(-v6)?\..+|vxlan(-v6)?\.calico|wireguard\.cali|cilium_.+|kube-ipvs0|kube-bridge|nodelocaldns|weave|antrea-.+|ovn-k8s-mp\d+)$"
 )
-#: Of the kubelet, of kube-proxy in its mode iptables, and of the plugins portmap and bridge.
-CHAINS = re.compile(r"\b(KUBE-|CNI-)")
-FOLDERS = ("/etc/kubernetes", "/var/lib/kubelet", "/var/lib/etcd", "/etc/cni/net.d", "/etc/cni", "/var/lib/cni")
+#: As these plugins and their operators name their files.
+CONFIGURATIONS = re.compile(
+    r"\d\d-(flannel|calico|canal|cilium|antrea|kindnet|kuberouter|weave|ovn|multus).*\.conf(list)?$|calico-kubeconfig$"
+)
+#: Of the kubelet, and of kube-proxy in its mode iptables.
+CHAIN = "KUBE-"
+FOLDERS = (
+    "/etc/kubernetes",
+    "/var/lib/kubelet",
+    "/var/lib/etcd",
+    "/etc/systemd/system/kubelet.service.d",
+    "/var/lib/hwaccel-gpu",
+)
 #: Seconds for a program.
 PATIENCE = 60
 
 
-def run(*argv, given=None):
+def run(*argv):
     """The output of a program, None if it fails or is not installed."""
     if not shutil.which(argv[0]):
         return None
     try:
-        return subprocess.check_output(argv, input=given, stderr=subprocess.DEVNULL, timeout=PATIENCE)
+        return subprocess.check_output(argv, stderr=subprocess.DEVNULL, timeout=PATIENCE)
     except subprocess.SubprocessError:
         return None
 
@@ -53,15 +64,28 @@ def proxy():
 
 
 def chains():
+    """One by one, so that rules which others add meanwhile stay."""
     for tool in ("iptables", "ip6tables"):
-        rules = run(tool + "-save")
-        lines = (rules or b"").decode("utf-8", "replace").splitlines()
-        kept = [line for line in lines if not CHAINS.search(line)]
-        if (
-            len(kept) < len(lines)
-            and run(tool + "-restore", given=("\n".join(kept) + "\n").encode("utf-8")) is not None
-        ):
-            print(f"remove {len(lines) - len(kept)} rules and chains of {tool}")
+        table, rules, made = "", [], []
+        for line in (run(tool + "-save") or b"").decode("utf-8", "replace").splitlines():
+            words = shlex.split(line)
+            if line.startswith("*"):
+                table = line[1:]
+            elif line.startswith(":" + CHAIN):
+                made.append((table, words[0][1:]))
+            elif (
+                line.startswith("-A ")
+                and not words[1].startswith(CHAIN)
+                and any(one.startswith(CHAIN) for one in words)
+            ):
+                rules.append((table, words[1:]))
+        for table, words in rules:
+            run(tool, "--wait", "-t", table, "-D", *words)
+        for action in ("-F", "-X"):
+            for table, chain in made:
+                run(tool, "--wait", "-t", table, action, chain)
+        if made:
+            print(f"remove chains of {tool}: {', '.join(chain for _table, chain in made)}")
 
 
 def interfaces(before):
@@ -73,7 +97,7 @@ def interfaces(before):
 
 def configurations(before):
     for path in sorted(glob.glob(ROOT + "/etc/cni/net.d/*")):
-        if path not in before and os.path.isfile(path):
+        if path not in before and CONFIGURATIONS.match(os.path.basename(path)) and os.path.isfile(path):
             os.unlink(path)
             print(f"remove {path}")
 
@@ -88,12 +112,14 @@ def folders():
             print(f"remove {folder}")
 
 
-def main(*before):
+def main(what, *before):
+    if what == "folders":
+        folders()
+        return
     proxy()
     chains()
     interfaces(before)
     configurations(before)
-    folders()
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ member.py health NODE ADDRESS ENDPOINT [VERSION]
                                          prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
                                          server is asked, its etcd must be a voter, and static pods that `restart` has restarted must be Ready again; an
                                          agent's node is asked of the endpoint. Kubelet and API server must have the version, if one is given
-member.py quorum NODES                   prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are
+member.py quorum NODES [LEAVING]         prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are.
+                                         LEAVING: nodes that may be members in addition
 member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
                                          first server's upgrade
 member.py nodes ADDRESS LABELS KNOWN HOW  labels nodes, and prints in JSON what differed (labelled), and which nodes of the cluster are none of the known ones
                                          (strangers). LABELS: by node, KNOWN: names, both in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
-                                         address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 1
+                                         address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 3
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, by which clusters are told apart
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
@@ -41,6 +42,8 @@ KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 ETCD = FOLDER + "/pki/etcd"
 #: Annotation of a static pod, in its manifest and in the API.
 RESTARTED = "hwaccel.gpu/restarted-at"
+#: Status of `forget`.
+OCCUPIED = 3
 #: Seconds for an answer.
 PATIENCE = 10
 
@@ -116,8 +119,8 @@ def static_reasons(server, node):
     return reasons
 
 
-def quorum_reasons(nodes):
-    """Why another server must not be taken away: etcd needs more than half of its members."""
+def quorum_reasons(nodes, leaving):
+    """Why another server must not be taken away: etcd needs more than half of its members. leaving: nodes that may have been removed from it already."""
     listed = etcd("cluster/member/list", {}).get("members", ())
     names = [one.get("name", "") for one in listed]
     reasons = [f"etcd has no member {node}" for node in nodes if node not in names]
@@ -125,7 +128,7 @@ def quorum_reasons(nodes):
     reasons += [
         f"etcd's member {one.get('name') or one['ID']} is none of the cluster's servers"
         for one in listed
-        if one.get("name", "") not in nodes
+        if one.get("name", "") not in [*nodes, *leaving]
     ]
     return reasons + [f"etcd's member {one['name']} is still a learner" for one in listed if one.get("isLearner")]
 
@@ -223,7 +226,7 @@ def forget(address, machines):
     for name, why in taken.items():
         print(f"{name}: {why}")
     if taken:
-        return 1
+        return OCCUPIED
     stacked = os.path.exists(FOLDER + "/manifests/etcd.yaml")
     for name in wanted:
         for one in members(name) if stacked else ():
@@ -271,10 +274,10 @@ def uid(address):
     print(json.loads(ask(url, administrator()))["metadata"]["uid"])
 
 
-def quorum(nodes):
+def quorum(nodes, leaving="[]"):
     if not os.path.exists(FOLDER + "/manifests/etcd.yaml"):
         return []
-    return tried("etcd", quorum_reasons, json.loads(nodes))
+    return tried("etcd", quorum_reasons, json.loads(nodes), json.loads(leaving))
 
 
 def configured(endpoint):

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Shows that a pod of this machine reaches the API server and the cluster's DNS by their Services, from within the network namespace of a pod.
 
-network.py NODE SERVER SERVICES IMAGE SECONDS [no-dns]
+network.py NODE SERVER SERVICES IMAGE SECONDS [DNS]
         prints what the pod does not reach after so many seconds, and ends with status 0 if it reaches everything. SERVER: host and port of an API server that
-        knows the pod; SERVICES: the network of Services, whose first address is that of the API server; IMAGE: of a container that does nothing
+        knows the pod; SERVICES: the network of Services, whose first address is that of the API server; IMAGE: of a container that does nothing; DNS: with
+        `none` it is not asked, with `if-ready` it may have no pod that is ready, for which a Service refuses connections
 
 The pod is a static one, as taints and a cordoned node do not hold it up, and as it needs no credentials but those of the kubelet. It is removed at the end.
 Answers of DNS come from pods on any node, so that they show the network between nodes, too. Needs Python 3.6 or newer, and nothing else.
@@ -65,7 +66,7 @@ def manifest(image):
 
 def create(image):
     # The packages of kubeadm have the folder, kubeadm itself makes it on servers only, and the kubelet looks for it.
-    os.makedirs(os.path.dirname(MANIFEST), 0o755, exist_ok=True)
+    os.makedirs(os.path.dirname(MANIFEST), 0o700, exist_ok=True)
     # The kubelet reads no hidden files.
     hidden = f"{FOLDER}/manifests/.{NAME}.yaml"
     with open(hidden, "w", encoding="utf-8") as file:
@@ -145,16 +146,25 @@ def setting(name, text):
     return found.group(1).strip("\"'") if found else ""
 
 
-def targets(services, with_dns):
+def resolve_if_ready(*given):
+    try:
+        resolve(*given)
+    except ConnectionRefusedError:
+        # So it does without endpoints: pods of DNS may wait for the node that is cordoned.
+        return
+
+
+def targets(services, dns):
     """What is to be reached, each with a text for messages and a function."""
     first = str(ipaddress.ip_network(services.split(",")[0])[1])
     wanted = [(f"the API server's Service at {first}:{HTTPS}", lambda: api(first))]
     with open(KUBELET_CONFIG, encoding="utf-8") as file:
         text = file.read()
     server, domain = setting("clusterDNS", text), setting("clusterDomain", text)
-    if with_dns and server:
+    if server and dns != "none":
         name = f"kubernetes.default.svc.{domain or 'cluster.local'}"
-        wanted.append((f"the cluster's DNS at {server}:{DNS}", lambda: resolve(server, name, first)))
+        ask = resolve_if_ready if dns == "if-ready" else resolve
+        wanted.append((f"the cluster's DNS at {server}:{DNS}", lambda: ask(server, name, first)))
     return wanted
 
 
@@ -164,7 +174,7 @@ def patient(call, until):
         try:
             call()
             return ""
-        except OSError as error:
+        except (OSError, ssl.CertificateError) as error:
             if time.monotonic() > until:
                 return str(error)
         time.sleep(PAUSE)
@@ -172,7 +182,7 @@ def patient(call, until):
 
 def main(node, server, services, image, seconds, dns=""):
     until = time.monotonic() + float(seconds)
-    wanted = targets(services, dns != "no-dns")
+    wanted = targets(services, dns)
     create(image)
     try:
         why = patient(lambda: enter(address(node, server)), until)

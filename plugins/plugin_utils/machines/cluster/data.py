@@ -53,5 +53,5 @@ def _machine(given: _Data, plan: _Data | None, *, retired: bool = False) -> Mach
         given["labels"],
         tuple(given["taints"]),
         retired,
-        bool(plan and (plan.get("leave") or {}).get("removed")),
+        bool(plan and (plan.get("leave") or {}).get("left")),
     )

@@ -99,7 +99,8 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     servers = [machine for machine in machines if machine.role == SERVER]
     faults = [
         *_counts(servers, wish),
-        *unique(machines),
+        *unique(everyone),
+        *_addressed(everyone, wish),
         *identity.faults(everyone, answer),
         *versions.faults(machines, wish.version),
     ]
@@ -107,10 +108,11 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     faults += _replaced(everyone) if not leader else []
     steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
     first = None if leader or not servers else servers[0]
-    if first and not any(machine.has_data for machine in everyone):
+    owners = [machine for machine in everyone if machine.has_data or machine.joined]
+    if first and not owners:
         steps.append(Step(INIT, (first.host,), "no machine has data of a cluster, and nothing answers at its endpoint"))
     elif first and not faults:
-        faults.append(_unfinished([machine for machine in everyone if machine.has_data]))
+        faults.append(_unfinished(owners))
     joins = [
         Step(JOIN_SERVER, (one.host,), "it is no member of the cluster")
         for one in servers
@@ -124,7 +126,7 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     steps += [*joins, *before, *_joining(machines, wish.at_a_time)]
     steps += [step for step in _upgrades(machines, wish) if step not in before]
     steps += _retirements(everyone)
-    faults += _unobserved(servers) if steps else []
+    faults += _unobserved([machine for machine in everyone if machine.role == SERVER]) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
 
@@ -151,6 +153,18 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     return [
         Step(JOIN_AGENTS, tuple(one.host for one in batch), "not a member of the cluster")
         for batch in _batches(new, at_a_time)
+    ]
+
+
+def _addressed(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
+    """Nodes would lose the API server with the machine whose address their endpoint is."""
+    host = wish.endpoint.rpartition(":")[0].strip("[]")
+    leaving = [
+        one.host for one in machines if one.retired and one.joined and one.role == SERVER and one.address == host
+    ]
+    next_step = "put a load balancer before the servers; the endpoint of a cluster cannot be changed afterwards"
+    return [
+        Fault(f"{name} is retired, and its address is the endpoint", wish.endpoint, "", next_step) for name in leaving
     ]
 
 
@@ -234,8 +248,8 @@ def _counts(servers: c.Sequence[Machine], wish: Wish) -> list[Fault]:
 
 def _unfinished(owners: c.Sequence[Machine]) -> Fault:
     names = some(one.host for one in owners)
-    next_step = f"start its API server if it is a server of this cluster; if its data are not needed, run `kubeadm reset` on {names}"
-    return Fault(f"{names} has data of a cluster, and no server is a member of it", "", "", next_step)
+    next_step = f"bring a server of it back, from a snapshot of etcd if need be; if that cluster is not needed, run `kubeadm reset` on {names}"
+    return Fault(f"{names} belongs to a cluster, and no server is a member of it", "", "", next_step)
 
 
 def _unobserved(servers: c.Sequence[Machine]) -> list[Fault]:

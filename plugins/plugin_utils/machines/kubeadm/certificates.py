@@ -43,7 +43,7 @@ class Certificates:
     def state(self) -> str:
         if self.days is None:
             return ""
-        when = f"has expired {-self.days} days ago" if self.expired else f"expires in {self.days} days"
+        when = f"expired {-self.days} days ago" if self.expired else f"expires in {self.days} days"
         return f"a certificate of its control plane {when}"
 
 
@@ -55,7 +55,7 @@ def certificates(host: Host) -> Certificates:
         days.append(left)
         due = due or left < min(_SOON, authority.days_valid(text) / 3)
     manifests = [pod for pod in places.STATIC_PODS if _moment(host, places.manifest(pod))]
-    needed = [places.AUTHORITY_KEY, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
+    needed = [*places.AUTHORITY_KEYS, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
     renewable = set(needed) <= set(host.fact("keys").split())
     restarts = manifests if due and renewable else [pod for pod in manifests if _outdated(host, pod)]
     return Certificates(min(days, default=None), due, renewable, tuple(restarts))

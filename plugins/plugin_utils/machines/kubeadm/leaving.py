@@ -22,12 +22,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services impo
 _IMAGES = "/var/lib/containerd"
 
 
-def restored(host: Host) -> dict[str, t.Any]:
-    """The plan, in plain data. found, turn: as plan.plan documents them, for the plan of the cluster.
+def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The plan, in plain data. settings: as for plan.plan. found, turn, identity: as plan.plan documents them, for the plan of the cluster.
 
-    resets: whether kubeadm resets it. stops: units that end, because their files go. absent: files to remove. actions: services that are restored, as
-    services.Action. packages: installed by the role. removed: folders and files that are removed last, with the record. before: network interfaces and
-    configurations of network plugins that were there before, of which none is removed.
+    left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether what
+    the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their files
+    go. absent: files to remove. actions: services that are restored, as services.Action. packages: installed by the role. removed: folders and files that are
+    removed last, with the record. before: network interfaces and configurations of network plugins that were there before, of which none is removed.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
@@ -35,14 +36,24 @@ def restored(host: Host) -> dict[str, t.Any]:
     ours, others = _files(host, kept)
     foreign = [] if now.state != FOREIGN else [Fault(now.why, "", "", "take the machine out of this cluster's groups")]
     stops = ["kubelet"] if places.UNIT in ours and host.unit("kubelet").loaded else []
-    snapshots = bool(host.fact("snapshots"))
+    snapshots, recorded, resets = (
+        bool(host.fact("snapshots")),
+        bool(host.text(places.RECORD)),
+        now.state in (MEMBER, HALF),
+    )
     return {
         "messages": [*others, *([f"snapshots of etcd stay in {places.SNAPSHOTS}"] if snapshots else [])],
         "faults": [fault.as_dict() for fault in (*damaged, *foreign)],
         "found": now.as_dict(),
         "turn": Turn().as_dict(),
-        "identity": {},
-        "resets": now.state in (MEMBER, HALF),
+        # A machine that is gone already may have given its name to another one.
+        "identity": {"node name": settings["node"]} if resets else {},
+        "left": resets or recorded,
+        "resets": resets,
+        "socket": settings["runtime_socket"],
+        # Without a record it is not known what was there before.
+        "network": recorded and bool(kept.files),
+        "confirmed": host.text(places.TEARDOWN).strip(),
         "stops": stops,
         "absent": ours,
         "reload_units": bool(stops),
@@ -82,5 +93,7 @@ def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
     images = [_IMAGES] if any(name.startswith("containerd") for name in kept.packages) else []
     if not host.text(places.RECORD):
         return []
-    own = [places.IMPORTED, places.STAGED, places.TURN, places.RECORD] if snapshots else [places.FOLDER]
+    own = (
+        [places.IMPORTED, places.STAGED, places.TURN, places.TEARDOWN, places.RECORD] if snapshots else [places.FOLDER]
+    )
     return [*images, *own]

@@ -20,11 +20,14 @@ IMPORTED = f"{FOLDER}/imported"
 STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 
 SNAPSHOTS = f"{FOLDER}/snapshots"
+#: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
+TEARDOWN = f"{FOLDER}/teardown"
 
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
 #: Absent where another program holds the authorities.
-AUTHORITY_KEY, ETCD_AUTHORITY_KEY = f"{KUBERNETES}/pki/ca.key", f"{KUBERNETES}/pki/etcd/ca.key"
+AUTHORITY_KEYS = (f"{KUBERNETES}/pki/ca.key", f"{KUBERNETES}/pki/front-proxy-ca.key")
+ETCD_AUTHORITY_KEY = f"{KUBERNETES}/pki/etcd/ca.key"
 ADMIN, KUBELET_CONF = f"{KUBERNETES}/admin.conf", f"{KUBERNETES}/kubelet.conf"
 #: Only there until the kubelet has its own certificate.
 BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"

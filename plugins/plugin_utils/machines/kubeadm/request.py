@@ -26,7 +26,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.AUTHORITY,
         places.KUBELET_CONFIG,
     ),
-    "keys": ("exists", places.AUTHORITY_KEY, places.ETCD_AUTHORITY_KEY),
+    "keys": ("exists", *places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
     **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
     # The time of a program's contents may be that of its build.
@@ -51,6 +51,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         files=(
             places.RECORD,
             places.TURN,
+            places.TEARDOWN,
             places.AUTHORITY,
             *places.CERTIFICATES,
             places.UNIT,

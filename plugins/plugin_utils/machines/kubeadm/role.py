@@ -36,9 +36,9 @@ def planned(printed: str, settings: _Data) -> dict[str, t.Any]:
     return plan.plan(host.read(printed), settings)
 
 
-def restored(printed: str, _settings: _Data) -> dict[str, t.Any]:
+def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
     """As leaving.restored documents it."""
-    return leaving.restored(host.read(printed))
+    return leaving.restored(host.read(printed), settings)
 
 
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:

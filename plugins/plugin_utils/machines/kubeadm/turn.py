@@ -64,14 +64,16 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     begun = host.text(places.TURN)
     record = _recorded(begun)
     issued = certificates(host)
+    # kubeadm may have been killed after the version was there. A package replaces the kubelet, and leaves the rest to kubeadm.
+    upgrade = bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale
     reasons = (*older, *stale, *_renewals(issued), *(["an earlier run was interrupted there"] if begun else ()))
     return Turn(
         reasons,
         begun=bool(begun),
         gated=record.get("gated"),
-        # kubeadm may have been killed after the version was there. A package replaces the kubelet, and leaves the rest to kubeadm.
-        upgrade=bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale,
-        restart=bool(older or stale),
+        upgrade=upgrade,
+        # kubeadm writes the configuration of the kubelet, also where it has written it before.
+        restart=bool(upgrade or stale),
         upgraded=now.control_plane == wanted,
         renew=issued.renew,
         pods=issued.pods,

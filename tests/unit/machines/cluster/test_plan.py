@@ -146,6 +146,22 @@ def test_the_last_server_cannot_be_retired() -> None:
     assert "all servers that are members are retired (cp1)" in faults(decide([retired(old), new], WISH, OF_OURS))
 
 
+def test_no_second_cluster_is_made_where_only_a_retired_server_or_agents_know_the_first() -> None:
+    new, lost = machines([found(ABSENT), None])
+    for answer in (NOTHING, OF_OURS):
+        assert "cp2 could not be observed" in faults(decide([new, retired(lost)], WISH, answer))
+    agent = machines([], [found(MEMBER, False)])
+    assert "w1 belongs to a cluster, and no server is a member of it" in faults(decide([new, *agent], WISH, NOTHING))
+
+
+def test_the_server_whose_address_is_the_endpoint_stays() -> None:
+    first, *others = machines([found(MEMBER)] * 3)
+    lone = dataclasses.replace(first, address="10.0.0.1")
+    assert "cp1 is retired, and its address is the endpoint" in faults(
+        decide([retired(lone), *others], dataclasses.replace(WISH, even_servers=True), OF_OURS)
+    )
+
+
 def test_no_server_leaves_while_another_one_cannot_be_seen() -> None:
     first, *others = machines([found(MEMBER), None, found(MEMBER), found(MEMBER)])
     assert "cp2 could not be observed" in faults(decide([retired(first), *others], WISH, OF_OURS))
@@ -205,7 +221,7 @@ def test_machines_of_an_interrupted_run_are_reset_before_they_join() -> None:
 
 def test_data_that_no_member_knows_stop_the_run() -> None:
     text = faults(decide(machines([found(ABSENT), found(HALF, data=True), found(ABSENT)]), WISH, NOTHING))
-    assert "cp2 has data of a cluster, and no server is a member of it" in text
+    assert "cp2 belongs to a cluster, and no server is a member of it" in text
     assert "kubeadm reset" in text
 
 

@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certi
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import BEGIN, certificate
 
 MANIFESTS = {places.moment(places.manifest(pod)): "1000.0" for pod in places.STATIC_PODS}
-KEYS = f"{places.AUTHORITY_KEY}\n{places.ETCD_AUTHORITY_KEY}"
+KEYS = "\n".join((*places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY))
 _ALL = tuple(places.STATIC_PODS)
 
 
@@ -55,7 +55,7 @@ def test_certificates_are_renewed_before_they_expire(host: Host, due: bool) -> N
 
 def test_expired_ones_are_told_apart() -> None:
     assert not certificates(server(0)).expired and certificates(server(-1)).expired
-    assert certificates(server(-3)).state == "a certificate of its control plane has expired 3 days ago"
+    assert certificates(server(-3)).state == "a certificate of its control plane expired 3 days ago"
     assert certificates(server(12)).state == "a certificate of its control plane expires in 12 days"
 
 
@@ -63,10 +63,12 @@ def test_expired_ones_are_told_apart() -> None:
     ("facts", "renewable"),
     [
         ({"keys": KEYS}, True),
-        ({"keys": places.AUTHORITY_KEY}, False),
+        ({"keys": "\n".join(places.AUTHORITY_KEYS)}, False),
+        # That of the front proxy is elsewhere.
+        ({"keys": f"{places.AUTHORITY_KEYS[0]}\n{places.ETCD_AUTHORITY_KEY}"}, False),
         ({"keys": ""}, False),
         # etcd is external.
-        ({"keys": places.AUTHORITY_KEY, places.moment(places.ETCD): ""}, True),
+        ({"keys": "\n".join(places.AUTHORITY_KEYS), places.moment(places.ETCD): ""}, True),
     ],
 )
 def test_kubeadm_renews_them_with_the_keys_of_their_authorities(facts: dict[str, str], renewable: bool) -> None:

@@ -11,13 +11,18 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.leaving import restored
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.leaving import restored as _restored
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import ready
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_turn import host as server
 
 KUBEADM, KUBELET = (f"{places.PROGRAMS_FOLDER}/{name}" for name in ("kubeadm", "kubelet"))
+SETTINGS = {"node": "cp1", "runtime_socket": ""}
 OURS = [places.MODULES, places.SYSCTL, places.UNIT, places.UNIT_DROP_IN, places.CONTAINERD]
+
+
+def restored(machine: Host) -> dict[str, t.Any]:
+    return _restored(machine, SETTINGS)
 
 
 def recorded(machine: Host, **changed: t.Any) -> Host:
@@ -38,18 +43,21 @@ def test_all_that_the_role_has_made_goes() -> None:
     assert made["removed"] == ["/var/lib/containerd", places.FOLDER]
     assert made["found"]["state"] == "member"
     assert predicted(made, absent=True)[0] == "reset kubeadm"
+    assert made["left"] and made["network"] and made["identity"] == {"node name": "cp1"}
 
 
 def test_a_machine_that_was_never_one_of_the_cluster_is_left_alone() -> None:
     made = restored(Host())
-    assert predicted(made, absent=True) == [] and made["removed"] == [] and not made["resets"]
+    assert predicted(made, absent=True) == [] and made["removed"] == [] and not made["resets"] and not made["left"]
+    # It may have given its name to another one.
+    assert made["identity"] == {}
 
 
 def test_a_run_continues_one_that_was_killed() -> None:
     """kubeadm was reset, and files are gone, but not the record."""
     left = dataclasses.replace(ready(), files={places.RECORD: ready().files[places.RECORD]}, checksums={})
     made = restored(left)
-    assert (made["resets"], made["absent"]) == (False, [])
+    assert (made["left"], made["resets"], made["absent"]) == (True, False, [])
     assert made["removed"] == ["/var/lib/containerd", places.FOLDER]
 
 
@@ -106,3 +114,16 @@ def test_network_interfaces_of_before_are_remembered() -> None:
         "/sys/class/net/cni0",
         "/etc/cni/net.d/10.conf",
     ]
+
+
+def test_nothing_is_removed_by_guess_where_nothing_was_recorded() -> None:
+    machine = server()
+    files = {path: file for path, file in machine.files.items() if path != places.RECORD}
+    made = restored(dataclasses.replace(machine, files=files))
+    assert made["resets"] and not made["network"]
+    assert made["absent"] == [] and made["removed"] == []
+
+
+def test_which_cluster_an_earlier_run_has_begun_to_remove() -> None:
+    assert restored(server())["confirmed"] == ""
+    assert restored(server(files={places.TEARDOWN: File(places.TEARDOWN, "2a62\n")}))["confirmed"] == "2a62"

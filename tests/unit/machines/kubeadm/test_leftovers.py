@@ -16,7 +16,8 @@ _RULES = """*filter
 :INPUT ACCEPT [0:0]
 :KUBE-FIREWALL - [0:0]
 :MINE - [0:0]
--A INPUT -j KUBE-FIREWALL
+-A INPUT -m comment --comment "a rule" -j KUBE-FIREWALL
+-A KUBE-FIREWALL -j DROP
 -A INPUT -s 192.0.2.1/32 -j MINE
 COMMIT
 """
@@ -31,8 +32,8 @@ def leftovers(tmp_path: pathlib.Path) -> t.Any:
     module.ROOT = str(tmp_path)
     module.called = []
 
-    def run(*argv: str, given: bytes | None = None) -> bytes | None:
-        module.called.append((argv, given))
+    def run(*argv: str) -> bytes | None:
+        module.called.append(argv)
         return module.answers.get(argv[0], None)
 
     module.run, module.answers = run, {}
@@ -51,22 +52,36 @@ def test_interfaces_and_configurations_of_network_plugins_go_but_those_of_before
     leftovers.answers = {"ip": b""}
     root = leftovers.ROOT
     placed(root, *(f"/sys/class/net/{name}" for name in ("cni0", "flannel.1", "eth0", "docker0", "cilium_host")))
-    placed(root, "/etc/cni/net.d/10-flannel.conflist", "/etc/cni/net.d/87-podman.conflist")
-    leftovers.main(f"{root}/sys/class/net/cilium_host", f"{root}/etc/cni/net.d/87-podman.conflist")
-    assert [argv for argv, _given in leftovers.called if argv[0] == "ip"] == [
+    placed(
+        root,
+        "/etc/cni/net.d/10-flannel.conflist",
+        "/etc/cni/net.d/87-podman.conflist",
+        "/etc/cni/net.d/05-cilium.conflist",
+    )
+    leftovers.main("network", f"{root}/sys/class/net/cilium_host", f"{root}/etc/cni/net.d/05-cilium.conflist")
+    assert [argv for argv in leftovers.called if argv[0] == "ip"] == [
         ("ip", "link", "delete", "cni0"),
         ("ip", "link", "delete", "flannel.1"),
     ]
-    assert [path.name for path in pathlib.Path(root + "/etc/cni/net.d").iterdir()] == ["87-podman.conflist"]
+    left = {path.name for path in pathlib.Path(root + "/etc/cni/net.d").iterdir()}
+    assert left == {"05-cilium.conflist", "87-podman.conflist"}
     assert "remove the interface cni0" in capsys.readouterr().out
 
 
-def test_rules_of_others_stay(leftovers: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
-    leftovers.answers = {"iptables-save": _RULES.encode(), "iptables-restore": b""}
-    leftovers.main()
-    (given,) = [given for argv, given in leftovers.called if argv[0] == "iptables-restore"]
-    assert given.decode() == "".join(f"{line}\n" for line in _RULES.splitlines() if "KUBE-" not in line)
-    assert capsys.readouterr().out == "remove 2 rules and chains of iptables\n"
+def test_chains_of_the_kubelet_go_one_by_one_and_rules_of_others_stay(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leftovers.answers = {"iptables-save": _RULES.encode()}
+    leftovers.main("network")
+    assert [argv for argv in leftovers.called if argv[0] == "iptables"] == [
+        ("iptables", "--wait", "-t", "filter", *more)
+        for more in (
+            ("-D", "INPUT", "-m", "comment", "--comment", "a rule", "-j", "KUBE-FIREWALL"),
+            ("-F", "KUBE-FIREWALL"),
+            ("-X", "KUBE-FIREWALL"),
+        )
+    ]
+    assert capsys.readouterr().out == "remove chains of iptables: KUBE-FIREWALL\n"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +91,8 @@ def test_rules_of_others_stay(leftovers: t.Any, capsys: pytest.CaptureFixture[st
 def test_kube_proxy_removes_its_own_rules(
     leftovers: t.Any, capsys: pytest.CaptureFixture[str], ends: bytes | None, told: str
 ) -> None:
-    def run(*argv: str, given: bytes | None = None) -> bytes | None:
-        if argv[0] != "ctr" or given:
+    def run(*argv: str) -> bytes | None:
+        if argv[0] != "ctr":
             return None
         if "list" in argv:
             return b"registry.k8s.io/pause:3.10.2\nregistry.k8s.io/kube-proxy:v1.36.4\n"
@@ -90,7 +105,7 @@ def test_kube_proxy_removes_its_own_rules(
         return ends
 
     leftovers.run = run
-    leftovers.main()
+    leftovers.main("network")
     assert capsys.readouterr().out == told
 
 
@@ -99,11 +114,12 @@ def test_only_empty_folders_go(leftovers: t.Any) -> None:
     (root / "etc/kubernetes/pki/etcd").mkdir(parents=True)
     (root / "var/lib/etcd").mkdir(parents=True)
     placed(str(root), "/var/lib/kubelet/mine")
-    leftovers.main()
+    leftovers.main("folders")
     assert not (root / "etc/kubernetes").exists() and not (root / "var/lib/etcd").exists()
     assert (root / "var/lib/kubelet/mine").exists()
 
 
 def test_a_machine_without_anything_says_nothing(leftovers: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
-    leftovers.main()
+    leftovers.main("network")
+    leftovers.main("folders")
     assert capsys.readouterr().out == ""

@@ -169,6 +169,13 @@ def test_why_no_other_server_may_be_taken_away(member: t.Any, capsys: t.Any, mem
     assert capsys.readouterr().out == told
 
 
+@pytest.mark.parametrize(("names", "status"), [(("cp1", "cp2"), 0), (("cp1",), 0), (("cp2",), 1), (("cp1", "cp3"), 1)])
+def test_a_server_that_leaves_may_be_a_member_and_need_not(member: t.Any, names: tuple[str, ...], status: int) -> None:
+    members = {"members": [{"ID": "7", "name": name} for name in names]}
+    member.ask = Cluster(**{f"POST {ETCD}/v3/cluster/member/list": members}).ask
+    assert member.main("quorum", '["cp1"]', '["cp2"]') == status
+
+
 def test_the_quorum_of_an_external_etcd_is_its_owners(member: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member.os.path, "exists", lambda _path: False)
     assert member.main("quorum", json.dumps(["cp1"])) == 0
@@ -224,7 +231,7 @@ def test_what_is_left_of_a_machine_is_removed(member: t.Any, capsys: t.Any, left
 def test_nothing_is_removed_if_another_machine_has_the_name(member: t.Any, capsys: t.Any) -> None:
     cluster = Cluster(**{f"GET {SERVER}/api/v1/nodes/cp2": node("10.0.0.99", "True")})
     member.ask = cluster.ask
-    assert member.main("forget", "10.0.0.11", json.dumps({"cp2": "10.0.0.12", "cp1": "10.0.0.11"})) == 1
+    assert member.main("forget", "10.0.0.11", json.dumps({"cp2": "10.0.0.12", "cp1": "10.0.0.11"})) == member.OCCUPIED
     assert "cp2: the cluster has a node of this name at 10.0.0.99, which is Ready" in capsys.readouterr().out
     assert {asked.partition(" ")[0] for asked, _body in cluster.asked} == {"GET"}
 

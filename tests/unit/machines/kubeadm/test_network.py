@@ -92,7 +92,17 @@ def test_rules_of_a_new_node_may_need_a_moment(network: t.Any) -> None:
 
 def test_without_the_addon_nothing_is_asked_of_dns(network: t.Any) -> None:
     network.resolve = failing("refused")
-    assert run(network, "no-dns") == 0
+    assert run(network, "none") == 0
+
+
+def test_pods_of_dns_may_wait_for_a_node_that_is_cordoned(network: t.Any) -> None:
+    def refuse(*_given: t.Any) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    network.resolve = refuse
+    assert (run(network, "if-ready"), run(network)) == (0, 1)
+    network.resolve = failing("timed out")
+    assert run(network, "if-ready") == 1
 
 
 def test_what_is_asked_of_dns(network: t.Any) -> None:

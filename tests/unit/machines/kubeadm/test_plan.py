@@ -189,9 +189,9 @@ def test_a_member_is_only_told_what_it_lacks() -> None:
     [
         (61, "", ""),
         (59, "", "a certificate of its control plane expires in 59 days"),
-        (-2, "", "has expired 2 days ago"),
+        (-2, "", "expired 2 days ago"),
         # kubeadm renews them.
-        (59, f"{places.AUTHORITY_KEY}\n{places.ETCD_AUTHORITY_KEY}", ""),
+        (59, "\n".join((*places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY)), ""),
     ],
 )
 def test_certificates_of_an_authority_whose_key_is_elsewhere_are_told(days: int, keys: str, told: str) -> None:

@@ -106,7 +106,7 @@ def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
             host(files={places.TURN: File(places.TURN, '{"gated": true, "upgrade": true}')}),
             (_INTERRUPTED,),
             True,
-            False,
+            True,
         ),
     ],
 )
