@@ -127,10 +127,12 @@ def retired(machine: Machine, **more: t.Any) -> Machine:
 
 
 def test_machines_leave_once_those_that_replace_them_have_joined_agents_first() -> None:
-    old, *others = machines([found(MEMBER), found(MEMBER), found(MEMBER), found(ABSENT)], [found(MEMBER, False)] * 2)
-    decision = decide([retired(old), *others[:-1], retired(others[-1])], WISH, OF_OURS)
-    assert steps(decision) == [(JOIN_SERVER, ("cp4",)), (RETIRE, ("w2",)), (RETIRE, ("cp1",))]
-    assert decision.leader == "cp2"
+    first, old, *others = machines(
+        [found(MEMBER), found(MEMBER), found(MEMBER), found(ABSENT)], [found(MEMBER, False)] * 2
+    )
+    decision = decide([retired(old), first, *others[:-1], retired(others[-1])], WISH, OF_OURS)
+    assert steps(decision) == [(JOIN_SERVER, ("cp4",)), (RETIRE, ("w2",)), (RETIRE, ("cp2",))]
+    assert decision.leader == "cp1"
     assert str(decision.steps[1]) == "take out w2: it is retired"
 
 
