@@ -198,10 +198,12 @@ def test_an_agent_whose_pods_have_no_network_stays_cordoned_until_they_have_it_a
     assert made.done().changed() == 0
 
 
-def rules(machine: Machine) -> str:
-    """Of nftables. A machine of the rig has no program that reads them."""
-    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", "list", "ruleset"]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+def rules(machine: Machine) -> list[str]:
+    """Rules of nftables, and chains that are no hooks. A machine of the rig has no program that reads them. iptables leaves empty hooks."""
+    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", "--json", "list", "ruleset"]
+    listed = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)["nftables"]
+    made = [one for one in listed if "rule" in one or ("chain" in one and "hook" not in one["chain"])]
+    return [json.dumps(one, sort_keys=True) for one in made]
 
 
 def walk(machine: Machine) -> dict[str, t.Any]:
@@ -227,7 +229,9 @@ def test_a_retired_agent_is_as_before_it_became_one(made: Site) -> None:
     run = made.done()
     assert run.summary["one"]["changes"] == ["take out w2: it is retired"]
     assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
-    assert walk(made.machines["w2"]) == before
+    after = walk(made.machines["w2"])
+    for name, value in before.items():
+        assert after[name] == value, name
     assert made.done().changed() == 0
 
 
@@ -257,6 +261,6 @@ def test_a_cluster_is_removed_only_where_its_uid_was_confirmed(made: Site) -> No
     for name in ("cp2", "cp3", "w1"):
         machine = made.machines[name]
         assert machine.sh("ls /etc/kubernetes /var/lib/etcd /usr/bin/kubeadm /usr/bin/kubelet 2>/dev/null || :") == ""
-        assert "kube-proxy" not in rules(machine)
+        assert not [one for one in rules(machine) if "kube-proxy" in one or "KUBE-" in one]
     again = made.done(*entry)
     assert again.changed() == 0
