@@ -18,7 +18,7 @@ version_added: 0.2.0
 short_description: Steps after which machines are one cluster
 description:
   - Computes which machine initializes the cluster, and which join it in which order, from what was found on all of them.
-  - It writes nothing. A machine that is a member has no step.
+  - It writes nothing. A member that runs as it is set has no step.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
@@ -40,6 +40,7 @@ options:
   wish:
     description: >-
       C(version) of Kubernetes, C(endpoint) with host and port, C(even_servers), and C(at_a_time), which is a number or a percentage of the agents.
+      C(retired), machines that are to leave, is optional.
     type: dict
     required: true
   answer:
