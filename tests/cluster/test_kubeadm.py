@@ -207,8 +207,8 @@ def rules(machine: Machine) -> list[str]:
 
 
 def walk(machine: Machine) -> dict[str, t.Any]:
-    """What a machine is, without what a container runtime and the system write all the time."""
-    paths = "/etc /usr/bin /usr/local/bin /var/lib/kubelet /var/lib/etcd /var/lib/hwaccel-gpu /var/lib/cni /opt /run/systemd/system"
+    """What a machine is, without what its container runtime and the plugins of the rig's network keep, which were there before."""
+    paths = "/etc /usr/bin /usr/local/bin /var/lib/kubelet /var/lib/etcd /var/lib/hwaccel-gpu /run/systemd/system"
     script = f"find {paths} -xdev ! -name '*.dpkg-*' ! -path '/etc/.pwd.lock' ! -path '/etc/resolv.conf' -printf '%p %y %m %s\\n' 2>/dev/null | sort || :"
     return {
         "files": machine.sh(script).splitlines(),
