@@ -29,7 +29,8 @@ extends_documentation_fragment:
   - hwaccel.gpu.machine_look
 options:
   settings:
-    description: The role's variables, by their names without the name of the role. With O(state=absent), roles other than C(cluster_kubeadm) and C(node_runtime) need none.
+    description: >-
+      The role's variables, by their names without the name of the role. With O(state=absent), only C(cluster_kubeadm) and C(node_runtime) need them.
     type: dict
     default: {}
   found:

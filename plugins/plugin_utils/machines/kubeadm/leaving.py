@@ -82,8 +82,10 @@ def _files(host: Host, kept: Record) -> tuple[list[str], list[str]]:
 def _services(host: Host, kept: Record, stops: c.Collection[str]) -> list[Action]:
     """Those whose packages stay. containerd also reads its configuration again in a run that continues one which was killed after its removal."""
     configured = places.CONTAINERD in kept.files and not kept.files[places.CONTAINERD].existed
+    before, now = kept.service("containerd"), host.unit("containerd")
+    differs = "containerd" in kept.services and (before.active, before.enabled) != (now.active, now.enabled)
     units = [
-        *(["containerd"] if configured and not kept.packages else []),
+        *(["containerd"] if (configured or differs) and not kept.packages else []),
         *(["kubelet"] if "kubelet" in kept.services and "kubelet" not in stops else []),
     ]
     return given_back(host, units, kept)

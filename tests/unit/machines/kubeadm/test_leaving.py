@@ -86,6 +86,20 @@ def test_a_container_runtime_that_was_there_before_reads_its_own_configuration_a
     assert made["packages"] == [] and made["removed"] == [places.FOLDER]
 
 
+def test_a_container_runtime_that_did_not_run_before_is_stopped() -> None:
+    machine = server()
+    files = {
+        path: one for path, one in json.loads(machine.text(places.RECORD))["files"].items() if path != places.CONTAINERD
+    }
+    services = {"containerd": {"active": False, "enabled": False}, "kubelet": {"active": False, "enabled": False}}
+    made = restored(recorded(machine, packages=[], files=files, services=services))
+    assert [(one["unit"], one["state"], one["enabled"]) for one in made["actions"]] == [
+        ("containerd", "stopped", False)
+    ]
+    services["containerd"] = {"active": True, "enabled": True}
+    assert restored(recorded(machine, packages=[], files=files, services=services))["actions"] == []
+
+
 def test_a_kubelet_of_a_package_is_as_before() -> None:
     machine = server()
     files = {path: one for path, one in json.loads(machine.text(places.RECORD))["files"].items() if path != places.UNIT}
