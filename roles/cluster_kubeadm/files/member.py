@@ -15,7 +15,7 @@ member.py nodes ADDRESS LABELS KNOWN HOW  labels nodes, and prints in JSON what 
                                          (strangers). LABELS: by node, KNOWN: names, both in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 3
-member.py uid ADDRESS                    prints the UID of the namespace kube-system, by which clusters are told apart
+member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
 
