@@ -209,7 +209,9 @@ def rules(machine: Machine) -> list[str]:
 def walk(machine: Machine) -> dict[str, t.Any]:
     """What a machine is, without what its container runtime and the plugins of the rig's network keep, which were there before."""
     paths = "/etc /usr/bin /usr/local/bin /var/lib/kubelet /var/lib/etcd /var/lib/hwaccel-gpu /run/systemd/system"
-    script = f"find {paths} -xdev ! -name '*.dpkg-*' ! -path '/etc/.pwd.lock' ! -path '/etc/resolv.conf' -printf '%p %y %m %s\\n' 2>/dev/null | sort || :"
+    ignored = "! -name '*.dpkg-*' ! -path '/etc/.pwd.lock' ! -path '/etc/resolv.conf'"
+    told = r"\( -type d -printf '%p %y %m\n' -o -printf '%p %y %m %s\n' \)"
+    script = f"find {paths} -xdev {ignored} {told} 2>/dev/null || :"
     return {
         "files": set(machine.sh(script).splitlines()),
         "mounts": sorted(line.split()[1] for line in machine.read("/proc/mounts").splitlines()),
