@@ -56,7 +56,7 @@ def test_the_next_run_goes_on_once_the_gpus_are_there_again(site: Site) -> None:
     # Its pods are in back-off, for up to five minutes.
     site.variables["cluster_kubeadm_timeout"] = 900
     again = site.done()
-    assert [text.partition(":")[0] for text in again.summary["one"]["changes"]] == ["upgrade g1", "upgrade g2"]
+    assert [text.partition(":")[0] for text in again.summary["one"]["changes"]] == ["update g1", "upgrade g2"]
     assert site.cordoned() == set()
     assert set(site.versions().values()) == {new.programs.version}
     assert site.done().changed() == 0
