@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machi
     ("call", "known"),
     [
         (lambda: machine_plan("", "chrony", {}), "cluster_kubeadm, dns_pxe, load_balancer, node_runtime"),
-        (lambda: machine_plan("", "chrony", state="absent"), "dns_pxe, load_balancer, node_runtime"),
+        (lambda: machine_plan("", "chrony", state="absent"), "cluster_kubeadm, dns_pxe, load_balancer, node_runtime"),
         (lambda: machine_verdict("", "chrony", {}, {}), "dns_pxe, load_balancer, node_runtime"),
     ],
 )

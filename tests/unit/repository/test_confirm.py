@@ -109,8 +109,8 @@ def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Pa
 
 
 def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
-    """Before them only variables are checked. Roles on machines need no confirmation, because the inventory names each host. A new role on clusters
-    is found by its teardown and added to ROLES.
+    """Before them only variables are checked. Roles on machines need no confirmation, because the inventory names each host; cluster_kubeadm
+    removes whole clusters, and asks for a confirmation always. A new role on clusters is found by its teardown and added to ROLES.
     """
     texts = {path.parents[1].name: path.read_text(encoding="utf-8") for path in TOP.glob("roles/*/tasks/teardown.yml")}
     confirming = {
@@ -118,6 +118,8 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
     }
     assert (
         confirming
-        == texts.keys() - {"dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
+        == texts.keys() - {"cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
         == set(ROLES)
     )
+    # It removes machines only once they are in cluster_kubeadm_confirmed, which this sets by the confirmation.
+    assert "__cluster_kubeadm_confirm" in texts["cluster_kubeadm"] and "command" not in texts["cluster_kubeadm"]
