@@ -68,17 +68,13 @@ def chains():
     for tool in ("iptables", "ip6tables"):
         table, rules, made = "", [], []
         for line in (run(tool + "-save") or b"").decode("utf-8", "replace").splitlines():
-            words = shlex.split(line)
             if line.startswith("*"):
                 table = line[1:]
             elif line.startswith(":" + CHAIN):
-                made.append((table, words[0][1:]))
-            elif (
-                line.startswith("-A ")
-                and not words[1].startswith(CHAIN)
-                and any(one.startswith(CHAIN) for one in words)
-            ):
-                rules.append((table, words[1:]))
+                made.append((table, line[1:].split()[0]))
+            # Comments may have a lone quote.
+            elif line.startswith("-A ") and not line.startswith("-A " + CHAIN) and CHAIN in line:
+                rules.append((table, shlex.split(line)[1:]))
         for table, words in rules:
             run(tool, "--wait", "-t", table, "-D", *words)
         for action in ("-F", "-X"):

@@ -130,7 +130,8 @@ def quorum_reasons(nodes, leaving):
         for one in listed
         if one.get("name", "") not in [*nodes, *leaving]
     ]
-    return reasons + [f"etcd's member {one['name']} is still a learner" for one in listed if one.get("isLearner")]
+    learners = [one.get("name", "") for one in listed if one.get("isLearner")]
+    return reasons + [f"etcd's member {name} is still a learner" for name in learners if name not in leaving]
 
 
 def tried(what, call, *arguments):

@@ -119,13 +119,17 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         if one is not first and one.state in (ABSENT, HALF)
     ]
     older = [one for one in servers if one.joined and one.serves < wish.version]
+    faults += _held(everyone, wish) if older else []
     # Once a server has the version, the configuration of the cluster has it too, and with it those that join.
     faults += _reduced(joins, older) if older and len(older) == sum(one.joined for one in servers) else []
     # Agents join API servers that are not older than they are.
     before = _upgrades(servers, wish) if older else []
     steps += [*joins, *before, *_joining(machines, wish.at_a_time)]
     steps += [step for step in _upgrades(machines, wish) if step not in before]
-    steps += _retirements(everyone)
+    # One that an earlier run has begun is ill until it is gone, which would hold up all others.
+    leaving = _retirements(everyone)
+    begun = [step for step in leaving if any(_stopped(one) for one in everyone if one.host in step.hosts)]
+    steps = [*begun, *steps, *(step for step in leaving if step not in begun)]
     faults += _unobserved([machine for machine in everyone if machine.role == SERVER]) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
@@ -158,14 +162,35 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
 
 def _addressed(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
     """Nodes would lose the API server with the machine whose address their endpoint is."""
-    host = wish.endpoint.rpartition(":")[0].strip("[]")
     leaving = [
-        one.host for one in machines if one.retired and one.joined and one.role == SERVER and one.address == host
+        one.host
+        for one in machines
+        if one.retired and one.joined and one.role == SERVER and one.address in _endpoints(machines, wish, one)
     ]
     next_step = "put a load balancer before the servers; the endpoint of a cluster cannot be changed afterwards"
     return [
         Fault(f"{name} is retired, and its address is the endpoint", wish.endpoint, "", next_step) for name in leaving
     ]
+
+
+def _endpoints(machines: c.Sequence[Machine], wish: Wish, but: Machine) -> set[str]:
+    """Hosts at which other machines reach the API server. A server's kubelet may use its own."""
+    used = [one.found.endpoint for one in machines if one.found and one.joined and one is not but]
+    return {url.removeprefix("https://").rpartition(":")[0].strip("[]") for url in (wish.endpoint, *used)}
+
+
+def _stopped(machine: Machine) -> bool:
+    return bool(machine.role == SERVER and machine.found and machine.joined and not machine.found.running)
+
+
+def _held(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
+    """kubeadm upgrades add-ons only once all API servers have the version (cmd/kubeadm/app/cmd/phases/upgrade/addons.go)."""
+    leaving = [one.host for one in machines if one.retired and one.role == SERVER and one.joined]
+    if not leaving:
+        return []
+    what = f"{some(leaving)} is retired, and the control plane is to be upgraded to {version_text(wish.version)}"
+    why = "add-ons are not upgraded while an API server has another version"
+    return [Fault(what, "hwaccel_retired", why, "let it leave with the version that runs first, and upgrade then")]
 
 
 def _replaced(machines: c.Sequence[Machine]) -> list[Fault]:

@@ -46,7 +46,8 @@ _FACTS: dict[str, tuple[str, ...]] = {
 
 def request(settings: c.Mapping[str, t.Any]) -> Request:
     """settings: the role's variables by their names without cluster_kubeadm_."""
-    names = [str(one["name"]) for one in settings["programs"]]
+    # Also those that settings have named before, which go with a machine that leaves.
+    names = sorted({*places.PROGRAMS, "kubectl", *(str(one["name"]) for one in settings["programs"])})
     return Request(
         files=(
             places.RECORD,

@@ -43,7 +43,7 @@ NOTHING, OF_OURS = Answer(), Answer(True, OURS)
 
 
 def found(state: str, serves: bool = True, **more: t.Any) -> Found:
-    joined = {"data": serves, "authority": OURS, "version": (1, 36, 4), "serves": serves}
+    joined = {"data": serves, "authority": OURS, "version": (1, 36, 4), "serves": serves, "running": True}
     return Found(state=state, **{**(joined if state == MEMBER else {}), **more})
 
 
@@ -162,6 +162,26 @@ def test_the_server_whose_address_is_the_endpoint_stays() -> None:
     assert "cp1 is retired, and its address is the endpoint" in faults(
         decide([retired(lone), *others], dataclasses.replace(WISH, even_servers=True), OF_OURS)
     )
+
+
+def test_a_server_whose_retirement_was_interrupted_goes_before_anything_else() -> None:
+    first, ill, new, last = machines([found(MEMBER), found(MEMBER, running=False), found(ABSENT), found(MEMBER)])
+    wish = dataclasses.replace(WISH, even_servers=True, endpoint="10.0.0.9:6443")
+    decision = decide([first, retired(ill), new, retired(last)], wish, OF_OURS)
+    assert steps(decision) == [(RETIRE, ("cp2",)), (JOIN_SERVER, ("cp3",)), (RETIRE, ("cp4",))]
+
+
+def test_the_server_that_other_nodes_use_stays() -> None:
+    first, *others = machines([found(MEMBER)] * 3, [found(MEMBER, False, endpoint="https://10.0.0.2:6443")])
+    assert "cp2 is retired, and its address is the endpoint" in faults(
+        decide([first, retired(others[0]), *others[1:]], dataclasses.replace(WISH, even_servers=True), OF_OURS)
+    )
+
+
+def test_no_server_leaves_during_an_upgrade() -> None:
+    first, second, *others = machines([older()] * 4)
+    text = faults(decide([first, retired(second), *others], WISH, OF_OURS))
+    assert "cp2 is retired, and the control plane is to be upgraded to 1.36.4" in text
 
 
 def test_no_server_leaves_while_another_one_cannot_be_seen() -> None:

@@ -12,7 +12,8 @@ import typing as t
 import pytest
 
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "leftovers.py"
-_RULES = """*filter
+_RULES = """# Table `filter' is incompatible, use 'nft' tool.
+*filter
 :INPUT ACCEPT [0:0]
 :KUBE-FIREWALL - [0:0]
 :MINE - [0:0]

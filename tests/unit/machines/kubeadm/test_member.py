@@ -176,6 +176,12 @@ def test_a_server_that_leaves_may_be_a_member_and_need_not(member: t.Any, names:
     assert member.main("quorum", '["cp1"]', '["cp2"]') == status
 
 
+def test_a_learner_that_leaves_holds_up_nothing(member: t.Any) -> None:
+    members = {"members": [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2", "isLearner": True}]}
+    member.ask = Cluster(**{f"POST {ETCD}/v3/cluster/member/list": members}).ask
+    assert (member.main("quorum", '["cp1"]', '["cp2"]'), member.main("quorum", '["cp1", "cp2"]')) == (0, 1)
+
+
 def test_the_quorum_of_an_external_etcd_is_its_owners(member: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member.os.path, "exists", lambda _path: False)
     assert member.main("quorum", json.dumps(["cp1"])) == 0
