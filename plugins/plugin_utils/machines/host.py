@@ -157,6 +157,10 @@ class Host:
         """Whether SELinux is enabled, enforcing or permissive."""
         return self.fact("selinux").lower() in ("enforcing", "permissive")
 
+    def moment(self, name: str) -> float:
+        """A fact that is a time, 0 if there is none."""
+        return float(self.fact(name) or 0)
+
     def newer(self, path: str, since: float) -> bool:
         """Whether a file was changed after a time, as `later` documents it."""
         return self.later(self.files[path].changed_at if path in self.files else 0.0, since)

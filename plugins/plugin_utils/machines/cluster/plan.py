@@ -128,7 +128,8 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
     steps += [step for step in _upgrades(machines, wish) if step not in before]
     # One that an earlier run has begun is ill until it is gone, which would hold up all others.
     leaving = _retirements(everyone)
-    begun = [step for step in leaving if any(_stopped(one) for one in everyone if one.host in step.hosts)]
+    stopped = [one.host for one in _departing(everyone) if one.found and not one.found.running]
+    begun = [step for step in leaving if step.hosts[0] in stopped]
     steps = [*begun, *steps, *(step for step in leaving if step not in begun)]
     faults += _unobserved([machine for machine in everyone if machine.role == SERVER]) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
@@ -162,15 +163,16 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
 
 def _addressed(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
     """Nodes would lose the API server with the machine whose address their endpoint is."""
-    leaving = [
-        one.host
-        for one in machines
-        if one.retired and one.joined and one.role == SERVER and one.address in _endpoints(machines, wish, one)
-    ]
+    leaving = [one.host for one in _departing(machines) if one.address in _endpoints(machines, wish, one)]
     next_step = "put a load balancer before the servers; the endpoint of a cluster cannot be changed afterwards"
     return [
         Fault(f"{name} is retired, and its address is the endpoint", wish.endpoint, "", next_step) for name in leaving
     ]
+
+
+def _departing(machines: c.Iterable[Machine]) -> list[Machine]:
+    """Servers that are to leave, and still are members."""
+    return [one for one in machines if one.retired and one.role == SERVER and one.joined]
 
 
 def _endpoints(machines: c.Sequence[Machine], wish: Wish, but: Machine) -> set[str]:
@@ -179,13 +181,9 @@ def _endpoints(machines: c.Sequence[Machine], wish: Wish, but: Machine) -> set[s
     return {url.removeprefix("https://").rpartition(":")[0].strip("[]") for url in (wish.endpoint, *used)}
 
 
-def _stopped(machine: Machine) -> bool:
-    return bool(machine.role == SERVER and machine.found and machine.joined and not machine.found.running)
-
-
 def _held(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
     """kubeadm upgrades add-ons only once all API servers have the version (cmd/kubeadm/app/cmd/phases/upgrade/addons.go)."""
-    leaving = [one.host for one in machines if one.retired and one.role == SERVER and one.joined]
+    leaving = [one.host for one in _departing(machines)]
     if not leaving:
         return []
     what = f"{some(leaving)} is retired, and the control plane is to be upgraded to {version_text(wish.version)}"
@@ -195,7 +193,7 @@ def _held(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
 
 def _replaced(machines: c.Sequence[Machine]) -> list[Fault]:
     """No server would be left that knows the cluster."""
-    leaving = [one.host for one in machines if one.retired and one.role == SERVER and one.joined]
+    leaving = [one.host for one in _departing(machines)]
     if not leaving:
         return []
     what = f"all servers that are members are retired ({some(leaving)})"

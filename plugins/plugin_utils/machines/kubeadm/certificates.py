@@ -54,7 +54,7 @@ def certificates(host: Host) -> Certificates:
             continue
         days.append(left)
         due = due or left < min(_SOON, authority.days_valid(text) / 3)
-    manifests = [pod for pod in places.STATIC_PODS if _moment(host, places.manifest(pod))]
+    manifests = [pod for pod in places.STATIC_PODS if host.moment(places.moment(places.manifest(pod)))]
     needed = [*places.AUTHORITY_KEYS, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
     renewable = set(needed) <= set(host.fact("keys").split())
     restarts = manifests if due and renewable else [pod for pod in manifests if _outdated(host, pod)]
@@ -63,9 +63,5 @@ def certificates(host: Host) -> Certificates:
 
 def _outdated(host: Host, pod: str) -> bool:
     """Whether its credentials are newer than its manifest, whose change is what restarts a static pod."""
-    since = _moment(host, places.manifest(pod))
-    return any(host.later(_moment(host, path), since) for path in places.STATIC_PODS[pod])
-
-
-def _moment(host: Host, path: str) -> float:
-    return float(host.fact(places.moment(path)) or 0)
+    since = host.moment(places.moment(places.manifest(pod)))
+    return any(host.later(host.moment(places.moment(path)), since) for path in places.STATIC_PODS[pod])

@@ -96,9 +96,9 @@ def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[s
     if staged(host, settings):
         reasons.append("its kubelet is another program than the one that is set")
     if host.unit("kubelet").active:
-        if host.later(_moment(host, "kubelet_changed"), since):
+        if host.later(host.moment("kubelet_changed"), since):
             reasons.append(_OLDER_PROGRAM)
-        if host.later(_moment(host, "kubelet_config_changed"), since):
+        if host.later(host.moment("kubelet_config_changed"), since):
             reasons.append(f"its kubelet has not loaded {places.KUBELET_CONFIG}")
         units = (places.UNIT, places.UNIT_DROP_IN)
         if any(path in writes or host.newer(path, since) for path in units):
@@ -111,10 +111,6 @@ def _renewals(issued: Certificates) -> tuple[str, ...]:
     if issued.renew:
         return () if issued.expired else (issued.state,)
     return (f"static pods have not loaded renewed certificates ({', '.join(issued.pods)})",) if issued.pods else ()
-
-
-def _moment(host: Host, fact: str) -> float:
-    return float(host.fact(fact) or 0)
 
 
 def installed(program: Settings) -> str:
