@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import pathlib
@@ -17,6 +16,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, model, wishes
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import settings
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
 SCRIPT = pathlib.Path(__file__).parents[4] / "roles" / "dns_pxe" / "files" / "once.py"
 MASTER, WORKER, BOOTSTRAP = (f"52:54:00:77:00:{last}" for last in (11, 21, 10))
@@ -25,11 +25,7 @@ FETCHED = {MASTER: "10.77.0.11 /ignition/master.ign\n", WORKER: "10.77.0.21 /ign
 
 @pytest.fixture(scope="module")
 def once() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("once", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(SCRIPT)
 
 
 class Server:

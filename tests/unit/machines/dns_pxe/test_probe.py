@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import socket
 import struct
@@ -13,6 +12,8 @@ import subprocess
 import sys
 
 import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
 SCRIPT = pathlib.Path(__file__).parents[4] / "roles" / "dns_pxe" / "files" / "probe.py"
 UDP, TCP = 17, 6
@@ -36,11 +37,7 @@ def packet(port: int, protocol: int = UDP, options: bytes = b"") -> bytes:
     ],
 )
 def test_only_udp_packets_to_a_client_are_answers(given: bytes, expected: tuple[bytes, str]) -> None:
-    spec = importlib.util.spec_from_file_location("probe", SCRIPT)
-    assert spec
-    assert spec.loader
-    probe = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(probe)
+    probe = loaded(SCRIPT)
     assert probe.received(given) == expected
 
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import typing as t
 
 import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "leftovers.py"
 _RULES = """# Table `filter' is incompatible, use 'nft' tool.
@@ -26,10 +27,7 @@ COMMIT
 
 @pytest.fixture
 def leftovers(tmp_path: pathlib.Path) -> t.Any:
-    spec = importlib.util.spec_from_file_location("leftovers", PATH)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(PATH)
     module.ROOT = str(tmp_path)
     module.called = []
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import http.server
-import importlib.util
 import io
 import json
 import pathlib
@@ -16,6 +15,8 @@ import urllib.error
 
 import pytest
 import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "member.py"
 SERVER, ETCD = "https://10.0.0.11:6443", "https://127.0.0.1:2379"
@@ -47,10 +48,7 @@ class Cluster:
 
 @pytest.fixture
 def member(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Any:
-    spec = importlib.util.spec_from_file_location("member", PATH)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(PATH)
     for name in ("context", "administrator"):
         monkeypatch.setattr(module, name, lambda *_files: None)
     monkeypatch.setattr(module.os.path, "exists", lambda _path: True)

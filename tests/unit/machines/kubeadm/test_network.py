@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
 import itertools
 import json
@@ -16,21 +15,15 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
+
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "network.py"
 _CONFIG = "clusterDNS:\n- 10.96.0.10\nclusterDomain: example.internal\nkind: KubeletConfiguration\n"
 
 
-def loaded() -> t.Any:
-    spec = importlib.util.spec_from_file_location("network", PATH)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Any:
-    module = loaded()
+    module = loaded(PATH)
     (tmp_path / "config.yaml").write_text(_CONFIG, encoding="utf-8")
     module.FOLDER, module.MANIFEST = str(tmp_path), str(tmp_path / "manifests" / "check.yaml")
     module.KUBELET_CONFIG, module.PAUSE = str(tmp_path / "config.yaml"), 0
@@ -114,7 +107,7 @@ def test_what_is_asked_of_dns(network: t.Any) -> None:
 
 @pytest.mark.parametrize(("answered", "reached"), [("10.96.0.1", True), ("10.96.0.2", False)])
 def test_an_answer_counts_if_it_has_the_address_of_the_api_server(answered: str, reached: bool) -> None:
-    module = loaded()
+    module = loaded(PATH)
     queries: list[bytes] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
@@ -137,6 +130,6 @@ def test_an_answer_counts_if_it_has_the_address_of_the_api_server(answered: str,
 
 
 def test_an_address_is_looked_for_where_it_is_local() -> None:
-    module = loaded()
+    module = loaded(PATH)
     assert module.owns("127.0.0.1")
     assert not module.owns("192.0.2.1")

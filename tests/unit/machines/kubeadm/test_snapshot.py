@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import io
 import json
 import pathlib
 import typing as t
 
 import pytest
+
+from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
 PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "snapshot.py"
 #: The first page of a database: its header, the mark, and some data.
@@ -23,10 +24,7 @@ COMPLETE = DATABASE + hashlib.sha256(DATABASE).digest()
 
 @pytest.fixture
 def snapshot(monkeypatch: pytest.MonkeyPatch) -> t.Any:
-    spec = importlib.util.spec_from_file_location("snapshot", PATH)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded(PATH)
 
     class Context:
         def load_cert_chain(self, *_files: str) -> None:
