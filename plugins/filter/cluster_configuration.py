@@ -18,6 +18,8 @@ short_description: Configuration with which an installer makes a machine a node
 description:
   - Renders the configuration of C(kubeadm init), C(kubeadm join) or C(kubeadm upgrade) for one machine. It can hold secrets, so tasks that use it
     need C(no_log).
+  - C(names) is that of C(kubeadm init phase certs), C(reconfigure) that of an upgrade which leaves the kubelet alone, and C(applied) what is recorded
+    of them on the machine.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
@@ -35,7 +37,7 @@ options:
     description: What the configuration is for.
     type: str
     required: true
-    choices: [init, join, upgrade]
+    choices: [init, join, names, upgrade, reconfigure, applied]
   machine:
     description: C(node), C(address), C(serves) and C(taints) of the machine.
     type: dict

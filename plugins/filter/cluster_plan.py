@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Configuration
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.configuration import Change
 
 DOCUMENTATION = r"""
 name: cluster_plan
@@ -47,6 +50,10 @@ options:
     description: Result of M(ansible.builtin.uri) for the cluster's public information at its endpoint. Empty if there is no endpoint.
     type: dict
     default: {}
+  observed:
+    description: The configuration that the cluster keeps for its machines, as the role reads it. Empty if there is none, or it could not be read.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -75,9 +82,15 @@ _value:
     leader:
       description: A server that is a member, or the one that initializes the cluster.
       type: str
+    configuration:
+      description: What the configuration of the cluster has to become, and whether it is C(known) what it is.
+      type: dict
 """
 
 _ANSWERED: dict[str, t.Callable[[dict[str, t.Any]], Answer]] = {"cluster_kubeadm": kubeadm.answered}
+_CHANGED: dict[str, t.Callable[[dict[str, t.Any], str, t.Iterable[dict[str, t.Any]]], Change]] = {
+    "cluster_kubeadm": kubeadm.changed
+}
 
 
 def cluster_plan(
@@ -86,12 +99,22 @@ def cluster_plan(
     plans: dict[str, dict[str, t.Any]],
     wish: dict[str, t.Any],
     answer: dict[str, t.Any] | None = None,
+    observed: str = "",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    read = of_role("cluster_plan", role, _ANSWERED)
-    return t.cast(
-        "dict[str, t.Any]", computed("cluster_plan", lambda: data.planned(machines, plans, wish, read(answer or {})))
-    )
+    read, compare = of_role("cluster_plan", role, _ANSWERED), of_role("cluster_plan", role, _CHANGED)
+
+    def planned() -> dict[str, t.Any]:
+        ordered = [plans[one["host"]] for one in machines if one["host"] in plans]
+        # YAML has no form for Ansible's own types of texts.
+        change = compare(_variables.plain(wish), observed, _variables.plain(ordered)) if observed else Change()
+        found = Configuration(change.why, change.faults)
+        return {
+            **data.planned(machines, plans, wish, read(answer or {}), found),
+            "configuration": change.as_dict(),
+        }
+
+    return t.cast("dict[str, t.Any]", computed("cluster_plan", planned))
 
 
 class FilterModule:

@@ -15,6 +15,8 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.places import STATIC_PODS
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, last_day
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site
@@ -72,6 +74,22 @@ def client(site: Site) -> Client:
     return connect({"kubeconfig": config})
 
 
+def static_pods(site: Site, node: str) -> dict[str, str]:
+    """IDs of the containers of a server, by the names of its static pods."""
+    wanted = {f"{name}-{node}": name for name in STATIC_PODS}
+    return {
+        wanted[pod["metadata"]["name"]]: pod["status"]["containerStatuses"][0]["containerID"]
+        for pod in client(site).list(POD, namespace="kube-system").items
+        if pod["metadata"]["name"] in wanted
+    }
+
+
+def served_names(machine: Machine) -> set[str]:
+    """Of the certificate that the API server serves."""
+    script = f"import ssl; print(ssl.get_server_certificate(('{machine.address}', 6443)))"
+    return authority.names(machine.execute("python3", "-c", script).stdout)
+
+
 def nodes(site: Site) -> dict[str, dict[str, t.Any]]:
     return {one["metadata"]["name"]: one for one in client(site).list(NODE).items}
 
@@ -112,6 +130,63 @@ def test_a_second_run_changes_nothing(made: Site) -> None:
     run = made.done()
     assert run.changed() == 0, run.stdout[-6000:]
     assert all(one["changes"] == [] for one in run.summary.values())
+
+
+def test_a_changed_configuration_is_taken_over_in_turns(made: Site) -> None:
+    """By what it concerns: the API server's certificate and arguments, kubelets, kube-proxy; and what is not set any more is gone again."""
+    before, usual = dict(made.variables), made.cluster()["cluster_kubeadm_configuration"]
+    containers = {name: static_pods(made, name) for name in made.servers}
+    changed = {
+        **usual,
+        "ClusterConfiguration": {"apiServer": {"extraArgs": [{"name": "event-ttl", "value": "2h0m0s"}]}},
+        "KubeletConfiguration": {**usual["KubeletConfiguration"], "maxPods": 77},
+        "KubeProxyConfiguration": {**usual["KubeProxyConfiguration"], "nodePortAddresses": ["127.0.0.0/8"]},
+    }
+    made.variables |= {"cluster_kubeadm_configuration": changed, "cluster_kubeadm_names": ["api.example.com"]}
+    try:
+        predicted = made.done("--check").summary["one"]["changes"]
+        run = made.done()
+        assert run.summary["one"]["changes"] == predicted
+        assert [text.partition(":")[0] for text in predicted] == [
+            "change the configuration of the cluster on cp1",
+            *(f"update the server {name}" for name in made.servers),
+            "update w1",
+        ]
+        for name in made.servers:
+            machine = made.machines[name]
+            assert "--event-ttl=2h0m0s" in machine.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
+            assert "api.example.com" in served_names(machine)
+            # Only those that it concerns were restarted.
+            assert {pod for pod, one in static_pods(made, name).items() if containers[name][pod] != one} == {
+                "kube-apiserver"
+            }
+        assert {node["status"]["capacity"]["pods"] for node in nodes(made).values()} == {"77"}
+        assert made.cordoned() == set()
+        second = made.done()
+        assert second.changed() == 0, second.stdout[-6000:]
+    finally:
+        made.variables = before
+    back = made.done()
+    assert back.summary["one"]["changes"][0].startswith("change the configuration of the cluster on cp1: Cluster")
+    assert "event-ttl" not in made.machines["cp3"].read("/etc/kubernetes/manifests/kube-apiserver.yaml")
+    assert {node["status"]["capacity"]["pods"] for node in nodes(made).values()} == {"110"}
+    assert made.done().changed() == 0
+
+
+def test_what_a_cluster_is_made_with_is_not_changed(made: Site) -> None:
+    before = dict(made.variables)
+    made.variables |= {"cluster_kubeadm_service_network": "10.112.0.0/12", "cluster_kubeadm_proxy_mode": "none"}
+    try:
+        run = made.play("cluster_kubeadm")
+    finally:
+        made.variables = before
+    assert run.rc != 0
+    reasons = run.summary["one"]["reasons"]
+    assert [one.partition(" (")[0] for one in reasons] == [
+        "the network of Services of a cluster cannot be changed",
+        "the cluster has a kube-proxy",
+    ]
+    assert run.changed() == 0
 
 
 def test_the_gpu_stages_reach_the_cluster_without_credentials_in_the_inventory(made: Site) -> None:

@@ -15,6 +15,9 @@ member.py nodes ADDRESS LABELS KNOWN HOW  labels nodes, and prints in JSON what 
                                          (strangers). LABELS: by node, KNOWN: names, both in JSON; HOW: apply, or check to write nothing
 member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
                                          address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 3
+member.py settings ADDRESS               prints the ConfigMaps that hold the configuration of the cluster, in JSON: by name, null where there is none
+member.py configure ADDRESS PATH         writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
+member.py proxied ADDRESS                prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
@@ -24,6 +27,7 @@ Needs Python 3.6 or newer, and nothing else.
 """
 
 import base64
+import functools
 import glob
 import json
 import os
@@ -42,6 +46,10 @@ KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 ETCD = FOLDER + "/pki/etcd"
 #: Annotation of a static pod, in its manifest and in the API.
 RESTARTED = "hwaccel.gpu/restarted-at"
+#: Annotation of a ConfigMap whose contents are not loaded yet.
+PENDING = "hwaccel.gpu/pending"
+CONFIGURATION = ("kubeadm-config", "kubelet-config", "kube-proxy")
+MERGE = "application/merge-patch+json"
 #: Status of `forget`.
 OCCUPIED = 3
 #: Seconds for an answer.
@@ -190,7 +198,7 @@ def nodes(address, labels, known, how):
             continue
         if how == "apply":
             body = json.dumps({"metadata": {"labels": differing}}).encode("utf-8")
-            ask(f"{url}/{node}", tls, "PATCH", body, "application/merge-patch+json")
+            ask(f"{url}/{node}", tls, "PATCH", body, MERGE)
         labelled.append(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
     print(json.dumps({"labelled": labelled, "strangers": sorted(set(listed) - set(json.loads(known)))}))
 
@@ -238,8 +246,61 @@ def forget(address, machines):
     return 0
 
 
+def system(address, kind, name=""):
+    group = "apis/apps/v1" if kind == "daemonsets" else "api/v1"
+    return f"https://{joined(address, '6443')}/{group}/namespaces/kube-system/{kind}/{name}"
+
+
+def settings(address):
+    tls, made = administrator(), {}
+    for name in CONFIGURATION:
+        body = json.loads(found(system(address, "configmaps", name), tls) or "{}")
+        meta = body.get("metadata", {})
+        kept = {"data": body.get("data"), "annotations": meta.get("annotations", {})}
+        made[name] = {"version": meta["resourceVersion"], **kept} if meta else None
+    print(json.dumps(made))
+
+
+def patch(url, tls, body):
+    ask(url, tls, "PATCH", json.dumps(body).encode("utf-8"), MERGE)
+
+
+def configure(address, path):
+    tls = administrator()
+    with open(path, encoding="utf-8") as file:
+        maps = json.load(file)
+    for one in maps:
+        # Refused if others have written it since it was read.
+        meta = {"resourceVersion": one["version"]}
+        if one["restarts"]:
+            meta["annotations"] = {PENDING: "true"}
+        patch(system(address, "configmaps", one["name"]), tls, {"metadata": meta, "data": {one["key"]: one["text"]}})
+        print(f"write the ConfigMap {one['name']}")
+    if any(one["restarts"] for one in maps):
+        template = {"metadata": {"annotations": {RESTARTED: now()}}}
+        patch(system(address, "daemonsets", "kube-proxy"), tls, {"spec": {"template": template}})
+        print("restart kube-proxy")
+
+
+def proxied(address):
+    """Why kube-proxy does not run everywhere with its configuration."""
+    tls = administrator()
+    body = json.loads(ask(system(address, "daemonsets", "kube-proxy"), tls))
+    status, wanted = body["status"], body["status"]["desiredNumberScheduled"]
+    seen = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
+    ready = min(status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)) if seen else 0
+    if ready < wanted:
+        return [f"kube-proxy has loaded its configuration on {ready} of {wanted} nodes"]
+    patch(system(address, "configmaps", "kube-proxy"), tls, {"metadata": {"annotations": {PENDING: None}}})
+    return []
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def restart(*pods):
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    moment = now()
     for pod in pods:
         path = f"{FOLDER}/manifests/{pod}.yaml"
         with open(path, encoding="utf-8") as file:
@@ -263,7 +324,7 @@ def restart(*pods):
 
 
 def withdraw(token, address):
-    tls, secrets = administrator(), f"https://{joined(address, '6443')}/api/v1/namespaces/kube-system/secrets/"
+    tls, secrets = administrator(), system(address, "secrets")
     # kubeadm gives the certificates a token as their owner, which only serves to end them.
     owners = json.loads(found(secrets + "kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
     for name in ["bootstrap-token-" + token, "kubeadm-certs"] + [one["name"] for one in owners]:
@@ -288,9 +349,9 @@ def configured(endpoint):
 
 
 def main(command, *arguments):
-    checks = {"health": health, "quorum": quorum}
+    checks = {"health": health, "proxied": functools.partial(tried, "kube-proxy", proxied), "quorum": quorum}
     if command not in checks:
-        does = {one.__name__: one for one in (configured, forget, nodes, restart, uid, withdraw)}
+        does = {one.__name__: one for one in (configure, configured, forget, nodes, restart, settings, uid, withdraw)}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

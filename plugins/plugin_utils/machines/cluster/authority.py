@@ -59,6 +59,17 @@ def days_valid(pem: str) -> int:
     return valid.days
 
 
+def names(pem: str) -> set[str]:
+    """Names and addresses for which the first certificate is valid, addresses in their shortest form."""
+    certificate = _read(pem)
+    x509 = _library().x509
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (AttributeError, x509.ExtensionNotFound):
+        return set()
+    return {*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))}
+
+
 def short(found: str) -> str:
     """A fingerprint in messages."""
     return f"{found[:16]}…" if found else "none"

@@ -9,13 +9,24 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import AGENT, Answer, Found, Machine
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Wish, decide
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import (
+    AS_IT_IS,
+    Configuration,
+    Wish,
+    decide,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import version_of
 
 _Data = c.Mapping[str, t.Any]
 
 
-def planned(machines: c.Iterable[_Data], plans: c.Mapping[str, _Data], wish: _Data, answer: Answer) -> dict[str, t.Any]:
+def planned(
+    machines: c.Iterable[_Data],
+    plans: c.Mapping[str, _Data],
+    wish: _Data,
+    answer: Answer,
+    configuration: Configuration = AS_IT_IS,
+) -> dict[str, t.Any]:
     """As plan.Decision documents it. machines: as inventory.read returns them. plans: of the role for each machine that could be observed, by its host.
 
     wish: version, endpoint, even_servers, at_a_time, a number or a percentage of agents, and retired, machines that are to leave.
@@ -32,6 +43,7 @@ def planned(machines: c.Iterable[_Data], plans: c.Mapping[str, _Data], wish: _Da
             batch(str(wish["at_a_time"]), agents),
         ),
         answer,
+        configuration,
     ).as_dict()
 
 

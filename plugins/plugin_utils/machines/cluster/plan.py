@@ -27,7 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import V
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
 UPGRADE_SERVER, UPGRADE_AGENTS, RENEW = "upgrade server", "upgrade agents", "renew certificates"
-RETIRE = "retire"
+RETIRE, CONFIGURE = "retire", "configure"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +69,7 @@ _VERBS = {
     UPGRADE_AGENTS: "upgrade {}",
     RENEW: "renew the certificates of {}",
     RETIRE: "take out {}",
+    CONFIGURE: "change the configuration of the cluster on {}",
 }
 
 
@@ -89,7 +90,20 @@ class Decision:
         }
 
 
-def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decision:
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """Of the cluster, which its machines take over in their turns. why: what has to change. faults: what cannot."""
+
+    why: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+AS_IT_IS = Configuration()
+
+
+def decide(
+    machines: c.Sequence[Machine], wish: Wish, answer: Answer, configuration: Configuration = AS_IT_IS
+) -> Decision:
     """machines: all of the cluster, in the order of the inventory. answer: of the endpoint.
 
     Without faults the steps end with all observed machines in one cluster. A machine that could not be observed has no step: an agent is left
@@ -103,10 +117,14 @@ def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer) -> Decisio
         *_addressed(everyone, wish),
         *identity.faults(everyone, answer),
         *versions.faults(machines, wish.version),
+        *configuration.faults,
     ]
     leader = next((one for one in servers if one.joined), None)
     faults += _replaced(everyone) if not leader else []
     steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
+    if leader and configuration.why:
+        # Those that join take it over, too.
+        steps.append(Step(CONFIGURE, (leader.host,), ", ".join(configuration.why)))
     first = None if leader or not servers else servers[0]
     owners = [machine for machine in everyone if machine.has_data or machine.joined]
     if first and not owners:

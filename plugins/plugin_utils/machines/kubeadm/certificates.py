@@ -9,7 +9,9 @@ Nothing but a restart makes all components load renewed ones (https://kubernetes
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
+import ipaddress
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
@@ -24,12 +26,14 @@ class Certificates:
     """days: until the first one expires, None if the machine has none. due: whether they are to be renewed.
 
     renewable: whether kubeadm can renew them, which needs the keys of the authorities. pods: static pods that have not loaded theirs, or will not have.
+    lacking: names for which the API server's certificate is to be valid, and is not.
     """
 
     days: int | None = None
     due: bool = False
     renewable: bool = False
     pods: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
     @property
     def renew(self) -> bool:
@@ -47,7 +51,8 @@ class Certificates:
         return f"a certificate of its control plane {when}"
 
 
-def certificates(host: Host) -> Certificates:
+def certificates(host: Host, names: c.Iterable[str] = ()) -> Certificates:
+    """names: those for which the certificate of the API server is to be valid."""
     days, due = [], False
     for text in map(host.text, places.CERTIFICATES):
         if (left := authority.days_left(text, host.now)) is None:
@@ -57,8 +62,24 @@ def certificates(host: Host) -> Certificates:
     manifests = [pod for pod in places.STATIC_PODS if host.moment(places.moment(places.manifest(pod)))]
     needed = [*places.AUTHORITY_KEYS, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
     renewable = set(needed) <= set(host.fact("keys").split())
-    restarts = manifests if due and renewable else [pod for pod in manifests if _outdated(host, pod)]
-    return Certificates(min(days, default=None), due, renewable, tuple(restarts))
+    lacking = _lacking(host, names)
+    reissued = ["kube-apiserver"] if lacking and renewable else []
+    restarts = [pod for pod in manifests if (due and renewable) or pod in reissued or _outdated(host, pod)]
+    return Certificates(min(days, default=None), due, renewable, tuple(restarts), lacking)
+
+
+def _lacking(host: Host, names: c.Iterable[str]) -> tuple[str, ...]:
+    if not (text := host.text(places.API_CERTIFICATE)):
+        return ()
+    has = authority.names(text)
+    return tuple(name for name in names if _shortest(name) not in has)
+
+
+def _shortest(name: str) -> str:
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return name
 
 
 def _outdated(host: Host, pod: str) -> bool:

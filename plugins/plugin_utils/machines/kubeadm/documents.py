@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import collections.abc as c
 import copy
+import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 
 _API, _KUBELET, _PROXY = "kubeadm.k8s.io/v1beta4", "kubelet.config.k8s.io/v1beta1", "kubeproxy.config.k8s.io/v1alpha1"
+CLUSTER, KUBELET, PROXY = "ClusterConfiguration", "KubeletConfiguration", "KubeProxyConfiguration"
 #: How long a bootstrap token is valid at most. The run deletes it at its end.
 _TOKEN_TTL = "15m"
 #: Taint of a server (https://kubernetes.io/docs/reference/labels-annotations-taints/#node-role-kubernetes-io-control-plane).
@@ -42,6 +44,29 @@ def init(settings: Data, machine: Data, secrets: Data) -> str:
     return _text(settings, documents)
 
 
+def names(settings: Data, machine: Data, secrets: Data) -> str:
+    """For `kubeadm init phase certs apiserver`, which writes to another folder. secrets: as of init, and folder: that one."""
+    elsewhere = {"ClusterConfiguration": {"certificatesDir": secrets["folder"]}}
+    given = merged(settings["configuration"], elsewhere)
+    return init({**settings, "configuration": given}, machine, secrets)
+
+
+def components(settings: Data) -> dict[str, Document]:
+    """What the cluster keeps in itself for its machines, by kind: what `init` gives it, and later runs change it to. Without the version."""
+    found = [_cluster(settings), _kubelet(settings)]
+    found += [_proxy(settings)] if settings["proxy_mode"] != "none" else []
+    made = {one["kind"]: merged(one, settings["configuration"].get(one["kind"], {})) for one in found}
+    del made[CLUSTER]["kubernetesVersion"]
+    return made
+
+
+def applied(settings: Data, machine: Data, _secrets: Data) -> str:
+    """What a machine runs with once kubeadm has made or changed it, in JSON, for later runs: as components returns it."""
+    parts = components(settings)
+    kept = parts if machine["serves"] else {KUBELET: parts[KUBELET]}
+    return json.dumps(kept, sort_keys=True) + "\n"
+
+
 def join(settings: Data, machine: Data, secrets: Data) -> str:
     """For `kubeadm join`. machine: in addition, whether it serves. secrets: in addition, certificate: the cluster's authority in PEM."""
     configuration: Document = {
@@ -66,10 +91,19 @@ def join(settings: Data, machine: Data, secrets: Data) -> str:
 
 def upgrade(settings: Data, _machine: Data, _secrets: Data) -> str:
     """For `kubeadm upgrade apply` and `kubeadm upgrade node`. It holds no secret."""
+    return _upgrade(settings)
+
+
+def reconfigure(settings: Data, _machine: Data, _secrets: Data) -> str:
+    """The same, for a server whose kubelet is to run on."""
+    return _upgrade(settings, "kubelet-config")
+
+
+def _upgrade(settings: Data, *skipped: str) -> str:
     shared = {
         "ignorePreflightErrors": list(settings["ignored_errors"]),
         # Of the phases of init, an upgrade has only these too.
-        "skipPhases": [one for one in _skipped(settings) if one.startswith("addon")],
+        "skipPhases": [*(one for one in _skipped(settings) if one.startswith("addon")), *skipped],
     }
     configuration = {
         "apiVersion": _API,
@@ -101,7 +135,7 @@ def _cluster(settings: Data) -> Document:
     host = settings["endpoint"].rpartition(":")[0].strip("[]")
     found: Document = {
         "apiVersion": _API,
-        "kind": "ClusterConfiguration",
+        "kind": CLUSTER,
         "kubernetesVersion": f"v{settings['version']}",
         "controlPlaneEndpoint": settings["endpoint"],
         "networking": {
@@ -117,24 +151,24 @@ def _cluster(settings: Data) -> Document:
 
 
 def _kubelet(settings: Data) -> Document:
-    return {"apiVersion": _KUBELET, "kind": "KubeletConfiguration", "cgroupDriver": settings["cgroup_driver"]}
+    return {"apiVersion": _KUBELET, "kind": KUBELET, "cgroupDriver": settings["cgroup_driver"]}
 
 
 def _proxy(settings: Data) -> Document:
     mode = {} if settings["proxy_mode"] == "none" else {"mode": settings["proxy_mode"]}
-    return {"apiVersion": _PROXY, "kind": "KubeProxyConfiguration", **mode}
+    return {"apiVersion": _PROXY, "kind": PROXY, **mode}
 
 
 def _text(settings: Data, documents: c.Sequence[Document]) -> str:
     given = settings["configuration"]
-    merged = [_merged(one, given.get(one["kind"], {})) for one in documents]
-    return plain_yaml.text(merged, start=True)
+    merged_documents = [merged(one, given.get(one["kind"], {})) for one in documents]
+    return plain_yaml.text(merged_documents, start=True)
 
 
-def _merged(into: c.Mapping[str, t.Any], other: c.Mapping[str, t.Any]) -> Document:
+def merged(into: c.Mapping[str, t.Any], other: c.Mapping[str, t.Any]) -> Document:
     """Dictionaries are merged key by key, everything else is replaced."""
     found = dict(copy.deepcopy(into))
     for key, value in other.items():
         both = isinstance(value, c.Mapping) and isinstance(found.get(key), c.Mapping)
-        found[key] = _merged(found[key], value) if both else copy.deepcopy(value)
+        found[key] = merged(found[key], value) if both else copy.deepcopy(value)
     return found

@@ -19,6 +19,8 @@ IMPORTED = f"{FOLDER}/imported"
 #: The kubelet of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
 STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 
+#: Configuration with which kubeadm has made or changed the machine, by kind, as documents.components returns it.
+CONFIGURATION = f"{FOLDER}/configuration.json"
 SNAPSHOTS = f"{FOLDER}/snapshots"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
@@ -29,6 +31,7 @@ AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
 AUTHORITY_KEYS = (f"{KUBERNETES}/pki/ca.key", f"{KUBERNETES}/pki/front-proxy-ca.key")
 ETCD_AUTHORITY_KEY = f"{KUBERNETES}/pki/etcd/ca.key"
 ADMIN, KUBELET_CONF = f"{KUBERNETES}/admin.conf", f"{KUBERNETES}/kubelet.conf"
+API_CERTIFICATE = f"{KUBERNETES}/pki/apiserver.crt"
 #: Only there until the kubelet has its own certificate.
 BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
 #: Static pods of a server, with the files that each holds a certificate of.

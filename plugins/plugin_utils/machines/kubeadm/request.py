@@ -52,6 +52,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         files=(
             places.RECORD,
             places.TURN,
+            places.CONFIGURATION,
             places.TEARDOWN,
             places.AUTHORITY,
             *places.CERTIFICATES,

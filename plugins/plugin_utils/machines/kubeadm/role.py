@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import collections.abc as c
+import json
 import typing as t
 
 import yaml
@@ -14,7 +15,12 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, leaving, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import (
+    configuration,
+    documents,
+    leaving,
+    plan,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import request as asking
 
 _Data = c.Mapping[str, t.Any]
@@ -22,7 +28,10 @@ _Data = c.Mapping[str, t.Any]
 _CONFIGURATIONS: dict[str, t.Callable[[_Data, _Data, _Data], str]] = {
     "init": documents.init,
     "join": documents.join,
+    "names": documents.names,
     "upgrade": documents.upgrade,
+    "reconfigure": documents.reconfigure,
+    "applied": documents.applied,
 }
 
 
@@ -42,7 +51,7 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 
 
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
-    """The configuration of `kubeadm init`, `join` or `upgrade`, as the functions of documents with these names document it."""
+    """What is written on a machine, as the functions of documents with these names document it."""
     return _CONFIGURATIONS[what](settings, machine, secrets)
 
 
@@ -59,6 +68,14 @@ def answered(result: _Data) -> Answer:
     except (KeyError, TypeError, ValueError, IndexError, yaml.YAMLError):
         return Answer(answers=True)
     return Answer(True, authority.fingerprint(certificate))
+
+
+def changed(settings: _Data, observed: str, plans: c.Iterable[_Data]) -> configuration.Change:
+    """As configuration.change documents it. observed: what `member.py settings` prints, or nothing. plans: of the machines, servers first."""
+    wanted = documents.components(settings)
+    records = (one["turn"]["applied"] for one in plans if one["turn"].get("applied"))
+    applied: _Data = next(records, {})
+    return configuration.change(json.loads(observed or "{}"), applied, wanted)
 
 
 def connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:

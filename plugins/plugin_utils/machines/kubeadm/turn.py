@@ -22,7 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_of,
     version_text,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
     Certificates,
     certificates,
@@ -39,6 +39,7 @@ class Turn:
     gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether kubeadm has to upgrade it.
     restart: whether its kubelet is restarted. upgraded: whether it is a server whose control plane has the version that is set.
     renew: whether its certificates are renewed. pods: static pods that are restarted, because they have not loaded their certificates.
+    names: whether the certificate of its API server is issued again, because it lacks names. applied: as places.CONFIGURATION has it.
     """
 
     reasons: tuple[str, ...] = ()
@@ -49,6 +50,8 @@ class Turn:
     upgraded: bool = False
     renew: bool = False
     pods: tuple[str, ...] = ()
+    names: bool = False
+    applied: c.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
     def as_dict(self) -> dict[str, t.Any]:
         return {**dataclasses.asdict(self), "reasons": list(self.reasons), "pods": list(self.pods)}
@@ -62,21 +65,26 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     older = _older(now, wanted)
     stale = _stale(host, settings, writes) if not older else ()
     begun = host.text(places.TURN)
-    record = _recorded(begun)
-    issued = certificates(host)
+    record, applied = _recorded(begun), _recorded(host.text(places.CONFIGURATION))
+    wanted_parts = documents.components(settings)
+    issued = certificates(host, (wanted_parts[documents.CLUSTER]["apiServer"] or {}).get("certSANs", ()))
+    changed = _changed(applied, wanted_parts, serves=now.serves) if not older else {}
     # kubeadm may have been killed after the version was there. A package replaces the kubelet, and leaves the rest to kubeadm.
-    upgrade = bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale
-    reasons = (*older, *stale, *_renewals(issued), *(["an earlier run was interrupted there"] if begun else ()))
+    whole = bool(older or record.get("upgrade")) or _OLDER_PROGRAM in stale or documents.KUBELET in changed
+    interrupted = ["an earlier run was interrupted there"] if begun else []
+    reasons = (*older, *stale, *changed.values(), *_renewals(issued), *interrupted)
     return Turn(
         reasons,
         begun=bool(begun),
         gated=record.get("gated"),
-        upgrade=upgrade,
+        upgrade=whole or bool(changed),
         # kubeadm writes the configuration of the kubelet, also where it has written it before.
-        restart=bool(upgrade or stale),
+        restart=whole or bool(stale),
         upgraded=now.control_plane == wanted,
         renew=issued.renew,
         pods=issued.pods,
+        names=bool(issued.lacking) and issued.renewable,
+        applied=applied,
     )
 
 
@@ -106,10 +114,23 @@ def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[s
     return tuple(reasons)
 
 
+def _changed(applied: Settings, wanted: Settings, *, serves: bool) -> dict[str, str]:
+    """Why kubeadm has to write the configuration of a machine anew, by kind. What is not known to be there has to be."""
+    parts = {documents.CLUSTER: "its control plane"} if serves else {}
+    parts[documents.KUBELET] = "its kubelet"
+    return {
+        kind: f"{part} has another configuration than the one that is set"
+        for kind, part in parts.items()
+        if applied.get(kind) != wanted[kind]
+    }
+
+
 def _renewals(issued: Certificates) -> tuple[str, ...]:
     """Expired ones are renewed before any turn, as no server is healthy with them."""
     if issued.renew:
         return () if issued.expired else (issued.state,)
+    if issued.lacking and issued.renewable:
+        return (f"the certificate of its API server lacks {', '.join(issued.lacking)}",)
     return (f"static pods have not loaded renewed certificates ({', '.join(issued.pods)})",) if issued.pods else ()
 
 
@@ -128,9 +149,9 @@ def staged(host: Host, settings: Settings) -> bool:
     return any(one["name"] == "kubelet" and not holds(host, installed(one), one) for one in settings["programs"])
 
 
-def _recorded(text: str) -> dict[str, bool]:
-    """What was recorded when the turn began."""
+def _recorded(text: str) -> dict[str, t.Any]:
+    """What the role has recorded on the machine, in JSON."""
     try:
-        return {str(name): bool(value) for name, value in json.loads(text).items()}
-    except (ValueError, AttributeError):
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
         return {}

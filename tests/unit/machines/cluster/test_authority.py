@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import ipaddress
 import ssl
 
 import pytest
@@ -21,11 +22,21 @@ BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def certificate(days: int = 365) -> str:
+def certificate(days: int = 365, names: tuple[str, ...] = ()) -> str:
+    """names: DNS names and addresses for which it is valid."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(KEY.public_key())
     builder = builder.serial_number(1).not_valid_before(BEGIN).not_valid_after(BEGIN + datetime.timedelta(days=days))
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_general, names))), critical=False)
     return builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode("ascii")
+
+
+def _general(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 PEM = certificate()
@@ -65,3 +76,12 @@ def test_for_how_many_days_it_was_issued() -> None:
 def test_a_fingerprint_is_shortened_for_messages() -> None:
     assert authority.short("a" * 64) == "a" * 16 + "…"
     assert authority.short("") == "none"
+
+
+def test_for_which_names_it_is_valid() -> None:
+    assert authority.names(certificate(names=("api.example.com", "10.0.0.1", "fd00:0::1"))) == {
+        "api.example.com",
+        "10.0.0.1",
+        "fd00::1",
+    }
+    assert authority.names(PEM) == authority.names("nothing") == set()

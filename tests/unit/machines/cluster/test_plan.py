@@ -11,6 +11,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
     ABSENT,
@@ -24,6 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     Machine,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import (
+    CONFIGURE,
     INIT,
     JOIN_AGENTS,
     JOIN_SERVER,
@@ -32,6 +34,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan 
     RETIRE,
     UPGRADE_AGENTS,
     UPGRADE_SERVER,
+    Configuration,
     Wish,
     decide,
 )
@@ -348,3 +351,17 @@ def test_five_hundred_machines_are_planned_within_the_budget() -> None:
     group = machines(ABSENT_SERVERS, [found(ABSENT)] * 497)
     decision = decide(group, dataclasses.replace(WISH, at_a_time=50), NOTHING)
     assert len(steps(decision)) == 3 + 10
+
+
+def test_the_configuration_of_the_cluster_changes_before_its_machines() -> None:
+    behind = found(MEMBER, False, behind=("its kubelet has another configuration than the one that is set",))
+    of_it = machines([found(MEMBER), found(MEMBER), found(ABSENT)], [behind])
+    decision = decide(of_it, WISH, OF_OURS, Configuration(("KubeletConfiguration (maxPods)",)))
+    assert steps(decision) == [(CONFIGURE, ("cp1",)), (JOIN_SERVER, ("cp3",)), (UPGRADE_AGENTS, ("w1",))]
+    assert str(decision.steps[0]) == "change the configuration of the cluster on cp1: KubeletConfiguration (maxPods)"
+
+
+def test_nothing_is_changed_if_the_configuration_cannot_be() -> None:
+    fault = Fault("the network of pods of a cluster cannot be changed")
+    decision = decide(machines([found(MEMBER)] * 3), WISH, OF_OURS, Configuration(("a",), (fault,)))
+    assert (decision.faults, decision.steps) == ((fault,), ())

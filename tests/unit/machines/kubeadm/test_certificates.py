@@ -17,6 +17,8 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority 
 
 MANIFESTS = {places.moment(places.manifest(pod)): "1000.0" for pod in places.STATIC_PODS}
 KEYS = "\n".join((*places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY))
+#: Of the certificate of its API server.
+NAMES = ("api.example.com", "10.0.0.1", "fd00::1")
 _ALL = tuple(places.STATIC_PODS)
 
 
@@ -25,7 +27,7 @@ def server(left: int = 200, valid: int = 365, facts: dict[str, str] | None = Non
     return Host(
         facts={**MANIFESTS, "keys": KEYS, **(facts or {})},
         files={
-            places.CERTIFICATES[0]: File(places.CERTIFICATES[0], certificate(valid)),
+            places.CERTIFICATES[0]: File(places.CERTIFICATES[0], certificate(valid, NAMES)),
             places.CERTIFICATES[-1]: File(places.CERTIFICATES[-1], certificate(valid + 30)),
         },
         now=BEGIN.timestamp() + 86400 * (valid - left),
@@ -88,3 +90,17 @@ def test_a_pod_whose_credentials_are_newer_than_its_manifest_is_restarted(path: 
 
 def test_an_agent_has_none() -> None:
     assert certificates(Host(facts={"keys": ""})) == Certificates()
+
+
+@pytest.mark.parametrize("names", [(), NAMES, ("FD00:0::1".lower(), "10.0.0.1")])
+def test_a_certificate_that_is_valid_for_all_names_stays(names: tuple[str, ...]) -> None:
+    assert certificates(server(), names) == certificates(server())
+
+
+def test_the_api_server_is_restarted_for_a_certificate_with_more_names() -> None:
+    found = certificates(server(), ("10.0.0.1", "api.example.org"))
+    assert (found.lacking, found.pods, found.renew) == (("api.example.org",), ("kube-apiserver",), False)
+    # Without the key of the authority, nobody but its owner can issue it.
+    assert certificates(server(facts={"keys": ""}), ("api.example.org",)).pods == ()
+    # An agent has none.
+    assert certificates(Host(), ("api.example.org",)).lacking == ()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import typing as t
 
 import yaml
@@ -47,6 +48,26 @@ def test_an_upgrade_skips_the_add_ons_that_init_has_skipped_and_holds_no_secret(
         "apply": {"kubernetesVersion": "v1.36.4", **shared},
         "node": shared,
     }
+
+
+def test_an_upgrade_may_leave_the_kubelet_alone() -> None:
+    (found,) = parsed(documents.reconfigure(SETTINGS, MACHINE, {})).values()
+    assert found["apply"]["skipPhases"] == found["node"]["skipPhases"] == ["addon/coredns", "kubelet-config"]
+
+
+def test_certificates_with_more_names_are_issued_elsewhere() -> None:
+    given = {**SETTINGS, "configuration": {"ClusterConfiguration": {"featureGates": {"A": True}}}}
+    found = parsed(documents.names(given, MACHINE, {**SECRETS, "folder": "/run/pki"}))["ClusterConfiguration"]
+    usual = parsed(documents.init(given, MACHINE, SECRETS))["ClusterConfiguration"]
+    assert found == {**usual, "certificatesDir": "/run/pki"}
+
+
+def test_what_a_machine_runs_with_is_recorded_without_its_version() -> None:
+    server = json.loads(documents.applied(SETTINGS, MACHINE, {}))
+    assert list(server) == ["ClusterConfiguration", "KubeProxyConfiguration", "KubeletConfiguration"]
+    assert server == json.loads(documents.applied({**SETTINGS, "version": "1.36.5"}, MACHINE, {}))
+    assert list(json.loads(documents.applied(SETTINGS, {"serves": False}, {}))) == ["KubeletConfiguration"]
+    assert "KubeProxyConfiguration" not in documents.components({**SETTINGS, "proxy_mode": "none"})
 
 
 def test_a_cluster_is_initialized_with_all_that_is_set() -> None:

@@ -326,3 +326,69 @@ def test_clusters_are_told_apart_by_a_uid(member: t.Any, capsys: t.Any) -> None:
     member.ask = Cluster(**{f"GET {SERVER}/api/v1/namespaces/kube-system": {"metadata": {"uid": "2a62"}}}).ask
     assert member.main("uid", "10.0.0.11") == 0
     assert capsys.readouterr().out == "2a62\n"
+
+
+def _in_system(kind: str, name: str) -> str:
+    group = "apis/apps/v1" if kind == "daemonsets" else "api/v1"
+    return f"{SERVER}/{group}/namespaces/kube-system/{kind}/{name}"
+
+
+def test_the_configuration_of_the_cluster_is_told(member: t.Any, capsys: t.Any) -> None:
+    body = {"metadata": {"resourceVersion": "7"}, "data": {"ClusterConfiguration": "a: 1"}}
+    member.ask = Cluster(**{f"GET {_in_system('configmaps', 'kubeadm-config')}": body}).ask
+    assert member.main("settings", "10.0.0.11") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "kubeadm-config": {"version": "7", "data": body["data"], "annotations": {}},
+        "kubelet-config": None,
+        "kube-proxy": None,
+    }
+
+
+@pytest.fixture
+def written(tmp_path: pathlib.Path) -> str:
+    maps = [
+        {"name": "kubelet-config", "key": "kubelet", "text": "a: 1", "version": "7", "restarts": False},
+        {"name": "kube-proxy", "key": "config.conf", "text": "b: 1", "version": "8", "restarts": True},
+    ]
+    (tmp_path / "maps.json").write_text(json.dumps(maps))
+    return str(tmp_path / "maps.json")
+
+
+def test_kube_proxy_is_marked_before_it_is_restarted(member: t.Any, written: str) -> None:
+    names = [("configmaps", "kubelet-config"), ("configmaps", "kube-proxy"), ("daemonsets", "kube-proxy")]
+    cluster = Cluster(**{f"PATCH {_in_system(*one)}": {} for one in names})
+    member.ask = cluster.ask
+    assert member.main("configure", "10.0.0.11", written) == 0
+    assert [url for url, _ in cluster.asked] == [f"PATCH {_in_system(*one)}" for one in names]
+    kubelet, proxy, daemon_set = (body for _, body in cluster.asked)
+    assert kubelet == {"metadata": {"resourceVersion": "7"}, "data": {"kubelet": "a: 1"}}
+    assert proxy["metadata"] == {"resourceVersion": "8", "annotations": {"hwaccel.gpu/pending": "true"}}
+    assert "hwaccel.gpu/restarted-at" in daemon_set["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_what_others_have_written_meanwhile_is_not_overwritten(member: t.Any, written: str) -> None:
+    cluster = Cluster(**{f"PATCH {_in_system('configmaps', 'kubelet-config')}": 409})
+    member.ask = cluster.ask
+    with pytest.raises(urllib.error.HTTPError):
+        member.main("configure", "10.0.0.11", written)
+    assert len(cluster.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ({"observedGeneration": 2, "updatedNumberScheduled": 4, "numberAvailable": 4}, ""),
+        ({"observedGeneration": 2, "updatedNumberScheduled": 4, "numberAvailable": 3}, "on 3 of 4 nodes"),
+        ({"observedGeneration": 2, "updatedNumberScheduled": 1, "numberAvailable": 4}, "on 1 of 4 nodes"),
+        ({"observedGeneration": 1, "updatedNumberScheduled": 4, "numberAvailable": 4}, "on 0 of 4 nodes"),
+    ],
+)
+def test_kube_proxy_has_to_run_everywhere(member: t.Any, capsys: t.Any, status: dict[str, int], told: str) -> None:
+    body = {"metadata": {"generation": 2}, "status": {"desiredNumberScheduled": 4, **status}}
+    mark = f"PATCH {_in_system('configmaps', 'kube-proxy')}"
+    cluster = Cluster(**{f"GET {_in_system('daemonsets', 'kube-proxy')}": body, mark: {}})
+    member.ask = cluster.ask
+    assert member.main("proxied", "10.0.0.11") == (1 if told else 0)
+    assert told in capsys.readouterr().out
+    unmarked = {"metadata": {"annotations": {"hwaccel.gpu/pending": None}}}
+    assert [one for one in cluster.asked if one[0] == mark] == ([] if told else [(mark, unmarked)])

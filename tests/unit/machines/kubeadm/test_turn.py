@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, found, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.plan import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn, turn
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_certificates import server as certified
@@ -29,6 +29,7 @@ _SERVER = (
     places.ETCD,
     places.DATA,
 )
+APPLIED = {places.CONFIGURATION: File(places.CONFIGURATION, documents.applied(NEW, NEW, {}))}
 _INTERRUPTED = "an earlier run was interrupted there"
 
 
@@ -50,7 +51,7 @@ def host(
         "units": {**base.units, "kubelet": Unit(loaded=True, active=True, enabled=True, started_at=950.0)},
         "checksums": {**base.checksums, _KUBELET: digest, **more.pop("checksums", {})},
         "commands": {**base.commands, "kubelet": Command(0, f"Kubernetes v{kubelet}")},
-        "files": {**base.files, **more.pop("files", {})},
+        "files": {**base.files, **APPLIED, **more.pop("files", {})},
     }
     return dataclasses.replace(base, **changed, **more)
 
@@ -63,7 +64,7 @@ RECORD = {places.TURN: File(places.TURN, '{"gated": true}')}
 
 
 def test_a_member_that_runs_as_it_is_set_has_no_turn() -> None:
-    assert of(host()) == Turn(upgraded=True)
+    assert of(host()) == Turn(upgraded=True, applied=documents.components(NEW))
 
 
 @pytest.mark.parametrize(
@@ -191,3 +192,41 @@ def test_static_pods_that_have_not_loaded_renewed_certificates_have_a_turn() -> 
     now = of(issued(200, **{places.moment(path): "2000.0" for path in places.STATIC_PODS["kube-scheduler"]}))
     assert now.reasons == ("static pods have not loaded renewed certificates (kube-scheduler)",)
     assert (now.renew, now.pods) == (False, ("kube-scheduler",))
+
+
+_OTHER = "has another configuration than the one that is set"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reasons", "restart"),
+    [
+        ({"ClusterConfiguration": {"featureGates": {"A": True}}}, (f"its control plane {_OTHER}",), False),
+        ({"KubeletConfiguration": {"maxPods": 50}}, (f"its kubelet {_OTHER}",), True),
+        # Machines have nothing of it.
+        ({"KubeProxyConfiguration": {"mode": "iptables"}}, (), False),
+    ],
+)
+def test_a_changed_configuration_restarts_what_it_concerns(
+    configuration: dict[str, t.Any], reasons: tuple[str, ...], restart: bool
+) -> None:
+    machine = host()
+    now = turn(machine, {**NEW, "configuration": configuration}, found.found(machine), ())
+    assert (now.reasons, now.upgrade, now.restart) == (reasons, bool(reasons), restart)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "{}"])
+def test_a_machine_of_which_no_configuration_is_known_gets_the_one_that_is_set(text: str) -> None:
+    now = of(host(files={places.CONFIGURATION: File(places.CONFIGURATION, text)}))
+    assert now.reasons == (f"its control plane {_OTHER}", f"its kubelet {_OTHER}")
+
+
+def test_an_upgrade_brings_the_configuration_too() -> None:
+    machine = host("1.36.3", ("1.36.3",) * 3, files={places.CONFIGURATION: File(places.CONFIGURATION, "{}")})
+    assert of(machine).reasons == ("its control plane is 1.36.3", "its kubelet is 1.36.3")
+
+
+def test_a_certificate_that_lacks_names_is_issued_again_in_a_turn() -> None:
+    machine = issued(200)
+    now = turn(machine, {**NEW, "names": ["api.example.org"]}, found.found(machine), ())
+    assert "the certificate of its API server lacks api.example.org" in now.reasons
+    assert (now.names, now.renew, now.pods) == (True, False, ("kube-apiserver",))
