@@ -11,9 +11,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Configuration
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import SILENT, Cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.configuration import Change
 
 DOCUMENTATION = r"""
 name: cluster_plan
@@ -43,7 +42,7 @@ options:
   wish:
     description: >-
       C(version) of Kubernetes, C(endpoint) with host and port, C(even_servers), and C(at_a_time), which is a number or a percentage of the agents.
-      C(retired), machines that are to leave, is optional.
+      C(retired), machines that are to leave, and C(lost), those that are gone for good, are optional.
     type: dict
     required: true
   answer:
@@ -51,7 +50,7 @@ options:
     type: dict
     default: {}
   observed:
-    description: The configuration that the cluster keeps for its machines, as the role reads it. Empty if there is none, or it could not be read.
+    description: What the cluster tells of itself, as the role reads it. Empty if there is none, or it could not be asked.
     type: str
     default: ""
 """
@@ -88,9 +87,10 @@ _value:
 """
 
 _ANSWERED: dict[str, t.Callable[[dict[str, t.Any]], Answer]] = {"cluster_kubeadm": kubeadm.answered}
-_CHANGED: dict[str, t.Callable[[dict[str, t.Any], str, t.Iterable[dict[str, t.Any]]], Change]] = {
-    "cluster_kubeadm": kubeadm.changed
-}
+_Told = tuple[Cluster, dict[str, t.Any]]
+_TOLD: dict[str, t.Callable[[dict[str, t.Any], str, list[dict[str, t.Any]]], _Told]] = {"cluster_kubeadm": kubeadm.told}
+#: Of a cluster that could not be asked, or is not there.
+_UNKNOWN = {"known": False, "maps": []}
 
 
 def cluster_plan(
@@ -102,17 +102,14 @@ def cluster_plan(
     observed: str = "",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    read, compare = of_role("cluster_plan", role, _ANSWERED), of_role("cluster_plan", role, _CHANGED)
+    read, tell = of_role("cluster_plan", role, _ANSWERED), of_role("cluster_plan", role, _TOLD)
 
     def planned() -> dict[str, t.Any]:
         ordered = [plans[one["host"]] for one in machines if one["host"] in plans]
         # YAML has no form for Ansible's own types of texts.
-        change = compare(_variables.plain(wish), observed, _variables.plain(ordered)) if observed else Change()
-        found = Configuration(change.why, change.faults)
-        return {
-            **data.planned(machines, plans, wish, read(answer or {}), found),
-            "configuration": change.as_dict(),
-        }
+        given = _variables.plain(wish), observed, _variables.plain(ordered)
+        cluster, change = tell(*given) if observed else (SILENT, _UNKNOWN)
+        return {**data.planned(machines, plans, wish, read(answer or {}), cluster), "configuration": change}
 
     return t.cast("dict[str, t.Any]", computed("cluster_plan", planned))
 

@@ -24,7 +24,7 @@ description:
     C(hwaccel_ingress_address), C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records)
     and C(hwaccel_new_cluster).
   - For clusters that are installed it also reads C(hwaccel_installer), C(hwaccel_api_endpoint) and C(hwaccel_even_servers), and for their machines
-    C(hwaccel_node_labels), C(hwaccel_node_taints) and C(hwaccel_retired). Load balancers read the last one, too.
+    C(hwaccel_node_labels), C(hwaccel_node_taints), C(hwaccel_retired) and C(hwaccel_lost). Load balancers read the last two, too.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role, hostvars, host

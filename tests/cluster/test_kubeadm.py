@@ -94,6 +94,10 @@ def nodes(site: Site) -> dict[str, dict[str, t.Any]]:
     return {one["metadata"]["name"]: one for one in client(site).list(NODE).items}
 
 
+def is_ready(node: dict[str, t.Any]) -> bool:
+    return {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"] == "True"
+
+
 def voters(machine: Machine) -> set[str]:
     """Names of etcd's members that vote, as this one sees them."""
     pki = "/etc/kubernetes/pki/etcd"
@@ -110,8 +114,7 @@ def test_all_machines_are_ready_nodes_of_one_cluster(made: Site) -> None:
     found = nodes(made)
     assert found.keys() == {"cp1", "cp2", "cp3", "w1"}
     for name, node in found.items():
-        ready = {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"]
-        assert ready == "True", name
+        assert is_ready(node), name
         assert node["status"]["addresses"][0]["address"] == made.machines[name].address
     assert found["w1"]["metadata"]["labels"]["example.com/pool"] == "a100"
     authorities = {made.machines[name].sh("sha256sum </etc/kubernetes/pki/ca.crt") for name in found}
@@ -315,14 +318,34 @@ def test_a_retired_agent_is_as_before_it_became_one(made: Site) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_left_of_a_lost_server_is_removed_and_another_one_joins_in_its_place(made: Site) -> None:
+    made.lost = {"cp3"}
+    made.servers = (*made.servers, "cp4")
+    made.machines["cp4"] = made.boot("cp4")
+    refused = made.play("cluster_kubeadm")
+    assert refused.rc != 0
+    assert "cp3 is lost, and its node is Ready" in refused.summary["one"]["reasons"][0]
+    made.machines["cp3"].stop()
+    made.machines["cp1"].wait("cp3 to be NotReady", lambda: not is_ready(nodes(made)["cp3"]))
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == [
+        "remove what is left of cp3",
+        "join the server cp4",
+    ]
+    assert nodes(made).keys() == {"cp1", "cp2", "cp4", "w1"}
+    assert [voters(made.machines[name]) for name in ("cp1", "cp2", "cp4")] == [{"cp1", "cp2", "cp4"}] * 3
+    assert made.done().changed() == 0
+
+
+@pytest.mark.slow
 def test_a_retired_server_leaves_etcd_while_the_others_go_on(made: Site) -> None:
     # Two servers are left, which is known here.
     made.variables["hwaccel_even_servers"] = True
     made.retired = {"w2", "cp1"}
     run = made.done()
     assert run.summary["one"]["changes"] == ["take out cp1: it is retired"]
-    assert nodes(made).keys() == {"cp2", "cp3", "w1"}
-    assert [voters(made.machines[name]) for name in ("cp2", "cp3")] == [{"cp2", "cp3"}] * 2
+    assert nodes(made).keys() == {"cp2", "cp4", "w1"}
+    assert [voters(made.machines[name]) for name in ("cp2", "cp4")] == [{"cp2", "cp4"}] * 2
     assert made.done().changed() == 0
 
 
@@ -331,13 +354,13 @@ def test_a_cluster_is_removed_only_where_its_uid_was_confirmed(made: Site) -> No
     uid = client(made).get(_NAMESPACE, "kube-system")["metadata"]["uid"]
     entry = ("-e", "cluster_kubeadm_entry=teardown")
     listed = made.done(*entry)
-    assert f"-e hwaccel_confirm={uid}" in listed.stdout and "cp2, cp3, w1" in listed.stdout
+    assert f"-e hwaccel_confirm={uid}" in listed.stdout and "cp2, cp4, w1" in listed.stdout
     assert listed.changed() == 0
     refused = made.play("cluster_kubeadm", *entry, "-e", "hwaccel_confirm=another")
     assert refused.rc != 0 and "hwaccel_confirm names another cluster" in refused.stdout
-    assert nodes(made).keys() == {"cp2", "cp3", "w1"}
+    assert nodes(made).keys() == {"cp2", "cp4", "w1"}
     made.done(*entry, "-e", f"hwaccel_confirm={uid}")
-    for name in ("cp2", "cp3", "w1"):
+    for name in ("cp2", "cp4", "w1"):
         machine = made.machines[name]
         assert machine.sh("ls /etc/kubernetes /var/lib/etcd /usr/bin/kubeadm /usr/bin/kubelet 2>/dev/null || :") == ""
         assert not [one for one in rules(machine) if "kube-proxy" in one or "KUBE-" in one]

@@ -13,9 +13,11 @@ member.py configured ENDPOINT            prints the version of Kubernetes in the
                                          first server's upgrade
 member.py nodes ADDRESS LABELS KNOWN HOW  labels nodes, and prints in JSON what differed (labelled), and which nodes of the cluster are none of the known ones
                                          (strangers). LABELS: by node, KNOWN: names, both in JSON; HOW: apply, or check to write nothing
-member.py forget ADDRESS MACHINES        removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
-                                         address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 3
-member.py settings ADDRESS               prints the ConfigMaps that hold the configuration of the cluster, in JSON: by name, null where there is none
+member.py forget ADDRESS MACHINES [lost] removes Nodes and members of etcd that are left of machines which were installed anew, and prints them. MACHINES: the
+                                         address by node, in JSON. A Node that is Ready at another address is another machine: ends with status 3. So it does
+                                         if a machine that is said to be lost runs
+member.py observe ADDRESS                prints what the cluster tells of itself, in JSON: configuration, its ConfigMaps by their names, null where there is
+                                         none; nodes, whether each is Ready; members, names of etcd's
 member.py configure ADDRESS PATH         writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
 member.py proxied ADDRESS                prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
@@ -32,6 +34,7 @@ import glob
 import json
 import os
 import re
+import socket
 import ssl
 import sys
 import tempfile
@@ -48,6 +51,8 @@ ETCD = FOLDER + "/pki/etcd"
 RESTARTED = "hwaccel.gpu/restarted-at"
 #: Annotation of a ConfigMap whose contents are not loaded yet.
 PENDING = "hwaccel.gpu/pending"
+#: Of a machine that runs.
+PORTS = {10250: "a kubelet", 2380: "etcd"}
 CONFIGURATION = ("kubeadm-config", "kubelet-config", "kube-proxy")
 MERGE = "application/merge-patch+json"
 #: Status of `forget`.
@@ -217,21 +222,38 @@ def deleted(url, tls):
     return found(url, tls, "DELETE") is not None
 
 
+def is_ready(node):
+    conditions = node.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def running(node, address):
+    """What shows that a machine is not lost: its pods would run twice. Empty if nothing does."""
+    if is_ready(node):
+        return "its node is Ready"
+    for port, name in PORTS.items():
+        try:
+            socket.create_connection((address, port), PATIENCE / 2).close()
+            return f"{name} answers at {joined(address, str(port))}"
+        except OSError:
+            pass
+    return ""
+
+
 def occupied(node, address):
     """Why this Node is not what is left of the machine with this address: two machines have the same name. Empty if it is."""
-    status = node.get("status", {})
-    places = [one["address"] for one in status.get("addresses", ()) if one["type"] == "InternalIP"]
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
-    if not ready or address in places:
+    places = [one["address"] for one in node.get("status", {}).get("addresses", ()) if one["type"] == "InternalIP"]
+    if not is_ready(node) or address in places:
         return ""
     return f"the cluster has a node of this name at {', '.join(places)}, which is Ready, and the machine at {address} is none"
 
 
-def forget(address, machines):
+def forget(address, machines, how=""):
     tls, nodes = administrator(), f"https://{joined(address, '6443')}/api/v1/nodes/"
     wanted = json.loads(machines)
     present = {name: json.loads(text) for name in wanted for text in [found(nodes + name, tls)] if text}
-    taken = {name: why for name in present for why in [occupied(present[name], wanted[name])] if why}
+    check = running if how == "lost" else occupied
+    taken = {name: why for name in wanted for why in [check(present.get(name, {}), wanted[name])] if why}
     for name, why in taken.items():
         print(f"{name}: {why}")
     if taken:
@@ -251,14 +273,18 @@ def system(address, kind, name=""):
     return f"https://{joined(address, '6443')}/{group}/namespaces/kube-system/{kind}/{name}"
 
 
-def settings(address):
+def observe(address):
     tls, made = administrator(), {}
     for name in CONFIGURATION:
         body = json.loads(found(system(address, "configmaps", name), tls) or "{}")
         meta = body.get("metadata", {})
         kept = {"data": body.get("data"), "annotations": meta.get("annotations", {})}
         made[name] = {"version": meta["resourceVersion"], **kept} if meta else None
-    print(json.dumps(made))
+    listed = json.loads(ask(f"https://{joined(address, '6443')}/api/v1/nodes", tls))["items"]
+    stacked = os.path.exists(FOLDER + "/manifests/etcd.yaml")
+    names = [one.get("name") for one in etcd("cluster/member/list", {}).get("members", ())] if stacked else []
+    ready = {one["metadata"]["name"]: is_ready(one) for one in listed}
+    print(json.dumps({"configuration": made, "nodes": ready, "members": [name for name in names if name]}))
 
 
 def patch(url, tls, body):
@@ -351,7 +377,7 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "proxied": functools.partial(tried, "kube-proxy", proxied), "quorum": quorum}
     if command not in checks:
-        does = {one.__name__: one for one in (configure, configured, forget, nodes, restart, settings, uid, withdraw)}
+        does = {one.__name__: one for one in (configure, configured, forget, nodes, observe, restart, uid, withdraw)}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

@@ -54,7 +54,7 @@ _CONFIGURATION = {
 class Site:
     """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
 
-    retired: names of machines that are to leave. parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by
+    retired: names of machines that are to leave. lost: of those that are gone. parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by
     agent. gpu_parts: what machines need for the GPU stack.
     """
 
@@ -66,6 +66,7 @@ class Site:
     labels: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     machines: dict[str, Machine] = dataclasses.field(default_factory=dict)
     retired: set[str] = dataclasses.field(default_factory=set)
+    lost: set[str] = dataclasses.field(default_factory=set)
     parts: Parts | None = None
     with_gpus: dict[str, int] = dataclasses.field(default_factory=dict)
     gpu_parts: gpus.Gpus | None = None
@@ -118,7 +119,11 @@ class Site:
             groups["load_balancers"] = (self.balancer,)
         return {
             group: {
-                name: {"hwaccel_node_labels": self.labels.get(name, {}), "hwaccel_retired": name in self.retired}
+                name: {
+                    "hwaccel_node_labels": self.labels.get(name, {}),
+                    "hwaccel_retired": name in self.retired,
+                    "hwaccel_lost": name in self.lost,
+                }
                 for name in names
             }
             for group, names in groups.items()

@@ -135,6 +135,7 @@ def test_bare_machines_of_an_example_become_a_highly_available_cluster() -> None
     ]
     balanced = machine_inventory(groups, "load_balancer", hostvars, "lb")
     assert [one["profile"] for one in balanced["clusters"]] == ["kubeadm"]
-    leaving = {**hostvars, "cp1": {**hostvars["cp1"], "hwaccel_retired": True}}
-    served = [one["name"] for one in machine_inventory(groups, "load_balancer", leaving, "lb")["machines"]]
-    assert "cp1" not in served and {"cp2", "cp3"} < set(served)
+    for variable in ("hwaccel_retired", "hwaccel_lost"):
+        leaving = {**hostvars, "cp1": {**hostvars["cp1"], variable: True}}
+        served = [one["name"] for one in machine_inventory(groups, "load_balancer", leaving, "lb")["machines"]]
+        assert "cp1" not in served and {"cp2", "cp3"} < set(served)

@@ -10,8 +10,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import AGENT, Answer, Found, Machine
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import (
-    AS_IT_IS,
-    Configuration,
+    SILENT,
+    Cluster,
     Wish,
     decide,
 )
@@ -25,15 +25,16 @@ def planned(
     plans: c.Mapping[str, _Data],
     wish: _Data,
     answer: Answer,
-    configuration: Configuration = AS_IT_IS,
+    cluster: Cluster = SILENT,
 ) -> dict[str, t.Any]:
     """As plan.Decision documents it. machines: as inventory.read returns them. plans: of the role for each machine that could be observed, by its host.
 
-    wish: version, endpoint, even_servers, at_a_time, a number or a percentage of agents, and retired, machines that are to leave.
+    wish: version, endpoint, even_servers, at_a_time, a number or a percentage of agents, retired, machines that are to leave, and lost, those that are gone.
     """
     found = [_machine(one, plans.get(one["host"])) for one in machines]
     found += [_machine(one, plans.get(one["host"]), retired=True) for one in wish.get("retired", ())]
-    agents = sum(one.role == AGENT and not one.retired for one in found)
+    found += [_machine(one, None, lost=True) for one in wish.get("lost", ())]
+    agents = sum(one.role == AGENT and not (one.retired or one.lost) for one in found)
     return decide(
         found,
         Wish(
@@ -43,7 +44,7 @@ def planned(
             batch(str(wish["at_a_time"]), agents),
         ),
         answer,
-        configuration,
+        cluster,
     ).as_dict()
 
 
@@ -54,7 +55,7 @@ def batch(given: str, total: int) -> int:
     return max(1, number)
 
 
-def _machine(given: _Data, plan: _Data | None, *, retired: bool = False) -> Machine:
+def _machine(given: _Data, plan: _Data | None, *, retired: bool = False, lost: bool = False) -> Machine:
     return Machine(
         given["host"],
         given["node"],
@@ -66,4 +67,5 @@ def _machine(given: _Data, plan: _Data | None, *, retired: bool = False) -> Mach
         tuple(given["taints"]),
         retired,
         bool(plan and (plan.get("leave") or {}).get("left")),
+        lost,
     )

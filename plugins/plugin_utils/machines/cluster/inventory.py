@@ -19,27 +19,32 @@ PORT = 6443
 
 
 def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
-    """machines: of the cluster, servers first, each with host, node, address, role, labels and taints. retired: the same of those that are to leave it.
+    """machines: of the cluster, servers first, each with host, node, address, role, labels and taints. retired: the same of those that are to leave it, and
+    lost: of those that are gone for good, which nobody can ask.
 
     endpoint: host and port, empty if there is none.
     """
     variables = hostvars[cluster]
     listed = machines_of(groups, hostvars, cluster)
-    leaving = {one["host"] for one in listed if machines.truth(hostvars[one["host"]].get("hwaccel_retired"))}
-    found = [one for one in listed if one["host"] not in leaving]
+    gone = _named(listed, hostvars, "hwaccel_lost")
+    leaving = [one for one in _named(listed, hostvars, "hwaccel_retired") if one not in gone]
+    found = [one for one in listed if one not in gone and one not in leaving]
     servers = [one["address"] for one in found if one["role"] == SERVER]
     given = str(variables.get("hwaccel_api_endpoint") or variables.get("hwaccel_load_balancer_address") or "")
     lone = servers[0] if len(servers) == 1 else ""
     return {
         "machines": found,
-        "retired": [one for one in listed if one["host"] in leaving],
+        "retired": leaving,
+        "lost": gone,
         "endpoint": with_port(given or lone),
         "even_servers": bool(machines.truth(variables.get("hwaccel_even_servers"))),
     }
 
 
 def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, t.Any]:
-    """clusters: those that an installer makes, by their names. machines: names of theirs, servers first. only: names of clusters, all if empty.
+    """clusters: those that an installer makes, by their names. machines: names of theirs, servers first, without those that are lost.
+
+    only: names of clusters, all if empty.
 
     Without a server in the inventory no variable is read: this is asked in every run, also of hundreds of clusters that exist. Neither is it where Ansible
     has no variables of hosts, as for --syntax-check.
@@ -54,8 +59,17 @@ def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str 
     ]
     return {
         "clusters": clusters,
-        "machines": [one["host"] for cluster in clusters for one in machines_of(groups, hostvars, cluster)],
+        "machines": [
+            one["host"]
+            for cluster in clusters
+            for one in machines_of(groups, hostvars, cluster)
+            if not machines.truth(hostvars[one["host"]].get("hwaccel_lost"))
+        ],
     }
+
+
+def _named(listed: list[dict[str, t.Any]], hostvars: Variables, variable: str) -> list[dict[str, t.Any]]:
+    return [one for one in listed if machines.truth(hostvars[one["host"]].get(variable))]
 
 
 def machines_of(groups: Groups, hostvars: Variables, cluster: str) -> list[dict[str, t.Any]]:

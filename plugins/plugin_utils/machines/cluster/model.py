@@ -62,7 +62,7 @@ class Machine:
     """host: its name in the inventory. node: of its Node. role: SERVER or AGENT. found: None if it could not be observed.
 
     identity: by the name of the property (machine-id, product UUID, host name), what must differ between machines.
-    retired: whether it is to leave the cluster. left: whether anything of the installer is on it then.
+    retired: whether it is to leave the cluster. left: whether anything of the installer is on it then. lost: whether it is gone for good.
     """
 
     host: str
@@ -75,6 +75,7 @@ class Machine:
     taints: tuple[c.Mapping[str, str], ...] = ()
     retired: bool = False
     left: bool = False
+    lost: bool = False
 
     @property
     def state(self) -> str:

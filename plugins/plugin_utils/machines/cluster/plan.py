@@ -27,7 +27,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import V
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
 UPGRADE_SERVER, UPGRADE_AGENTS, RENEW = "upgrade server", "upgrade agents", "renew certificates"
-RETIRE, CONFIGURE = "retire", "configure"
+RETIRE, FORGET, CONFIGURE = "retire", "forget", "configure"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +69,7 @@ _VERBS = {
     UPGRADE_AGENTS: "upgrade {}",
     RENEW: "renew the certificates of {}",
     RETIRE: "take out {}",
+    FORGET: "remove what is left of {}",
     CONFIGURE: "change the configuration of the cluster on {}",
 }
 
@@ -91,40 +92,46 @@ class Decision:
 
 
 @dataclasses.dataclass(frozen=True)
-class Configuration:
-    """Of the cluster, which its machines take over in their turns. why: what has to change. faults: what cannot."""
+class Cluster:
+    """What the cluster itself tells. changes: of its configuration, which machines take over in their turns. faults: changes that cannot be.
 
-    why: tuple[str, ...] = ()
+    names: of its nodes and of members of its datastore. ready: of those nodes that are Ready.
+    """
+
+    changes: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
+    names: frozenset[str] = frozenset()
+    ready: frozenset[str] = frozenset()
 
 
-AS_IT_IS = Configuration()
+#: It does not answer, or is not there.
+SILENT = Cluster()
 
 
-def decide(
-    machines: c.Sequence[Machine], wish: Wish, answer: Answer, configuration: Configuration = AS_IT_IS
-) -> Decision:
+def decide(machines: c.Sequence[Machine], wish: Wish, answer: Answer, cluster: Cluster = SILENT) -> Decision:
     """machines: all of the cluster, in the order of the inventory. answer: of the endpoint.
 
     Without faults the steps end with all observed machines in one cluster. A machine that could not be observed has no step: an agent is left
     out, and a server is a fault as soon as there is a step, because another one must not be taken away or added then.
     """
-    everyone, machines = machines, [machine for machine in machines if not machine.retired]
+    lost, everyone = [one for one in machines if one.lost], [one for one in machines if not one.lost]
+    machines = [one for one in everyone if not one.retired]
     servers = [machine for machine in machines if machine.role == SERVER]
     faults = [
         *_counts(servers, wish),
         *unique(everyone),
-        *_addressed(everyone, wish),
+        *_addressed(everyone, lost, wish),
         *identity.faults(everyone, answer),
         *versions.faults(machines, wish.version),
-        *configuration.faults,
+        *cluster.faults,
+        *_alive(lost, cluster),
     ]
     leader = next((one for one in servers if one.joined), None)
     faults += _replaced(everyone) if not leader else []
     steps = [*_renewals(servers), *_resets(machines, leader)] if not faults else []
-    if leader and configuration.why:
+    if leader and cluster.changes:
         # Those that join take it over, too.
-        steps.append(Step(CONFIGURE, (leader.host,), ", ".join(configuration.why)))
+        steps.append(Step(CONFIGURE, (leader.host,), ", ".join(cluster.changes)))
     first = None if leader or not servers else servers[0]
     owners = [machine for machine in everyone if machine.has_data or machine.joined]
     if first and not owners:
@@ -148,7 +155,7 @@ def decide(
     leaving = _retirements(everyone)
     stopped = [one.host for one in _departing(everyone) if one.found and not one.found.running]
     begun = [step for step in leaving if step.hosts[0] in stopped]
-    steps = [*begun, *steps, *(step for step in leaving if step not in begun)]
+    steps = [*_forgotten(lost, cluster), *begun, *steps, *(step for step in leaving if step not in begun)]
     faults += _unobserved([machine for machine in everyone if machine.role == SERVER]) if steps else []
     return Decision(() if faults else tuple(steps), tuple(faults), (leader or first or _NOBODY).host)
 
@@ -179,13 +186,33 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     ]
 
 
-def _addressed(machines: c.Sequence[Machine], wish: Wish) -> list[Fault]:
+def _addressed(machines: c.Sequence[Machine], lost: c.Sequence[Machine], wish: Wish) -> list[Fault]:
     """Nodes would lose the API server with the machine whose address their endpoint is."""
-    leaving = [one.host for one in _departing(machines) if one.address in _endpoints(machines, wish, one)]
+    leaving = [*_departing(machines), *(one for one in lost if one.role == SERVER)]
     next_step = "put a load balancer before the servers; the endpoint of a cluster cannot be changed afterwards"
     return [
-        Fault(f"{name} is retired, and its address is the endpoint", wish.endpoint, "", next_step) for name in leaving
+        Fault(
+            f"{one.host} is {'lost' if one.lost else 'retired'}, and its address is the endpoint",
+            wish.endpoint,
+            "",
+            next_step,
+        )
+        for one in leaving
+        if one.address in _endpoints(machines, wish, one)
     ]
+
+
+def _alive(lost: c.Iterable[Machine], cluster: Cluster) -> list[Fault]:
+    """A machine that runs would register its node again, and its pods would run twice."""
+    next_step = "remove hwaccel_lost; a machine that runs leaves by hwaccel_retired: true"
+    names = [one.host for one in lost if one.node in cluster.ready]
+    return [Fault(f"{name} is lost, and its node is Ready", "hwaccel_lost", "", next_step) for name in names]
+
+
+def _forgotten(lost: c.Iterable[Machine], cluster: Cluster) -> list[Step]:
+    """One at a time, servers first: until then they count for the quorum of the datastore, which others that join would strain."""
+    left = [one for one in lost if one.node in cluster.names]
+    return [Step(FORGET, (one.host,), "it is lost") for one in sorted(left, key=lambda one: one.role != SERVER)]
 
 
 def _departing(machines: c.Iterable[Machine]) -> list[Machine]:
@@ -298,5 +325,5 @@ def _unobserved(servers: c.Sequence[Machine]) -> list[Fault]:
     if not lost:
         return []
     why = "no server is added, and no machine joins, while another server cannot be seen"
-    next_step = "correct what is reported for it, or take it out of the inventory once it is gone for good"
+    next_step = "correct what is reported for it, or set hwaccel_lost: true for it if it is gone for good"
     return [Fault(f"{some(lost)} could not be observed, or has problems of its own", "", why, next_step)]

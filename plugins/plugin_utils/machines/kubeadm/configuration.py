@@ -52,24 +52,18 @@ _ABSENT = object()
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """known: whether the cluster's configuration could be read, so that machines can take it over.
+    """maps: ConfigMaps to write, each with name, key, text, version (that was read) and restarts. why: what changes, for messages. faults: what cannot."""
 
-    maps: ConfigMaps to write, each with name, key, text, version (that was read) and restarts. why: what changes, for messages. faults: what cannot.
-    """
-
-    known: bool = False
     maps: tuple[dict[str, t.Any], ...] = ()
     why: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
 
     def as_dict(self) -> dict[str, t.Any]:
-        return {"known": self.known, "maps": list(self.maps)}
+        return {"known": True, "maps": list(self.maps)}
 
 
 def change(observed: c.Mapping[str, t.Any], applied: Document, wanted: c.Mapping[str, Document]) -> Change:
-    """observed: as `member.py settings` prints it, {} if it could not be asked. applied, wanted: by kind, as documents.components returns them."""
-    if not observed:
-        return Change()
+    """observed: ConfigMaps by their names, as `member.py observe` prints them. applied, wanted: by kind, as documents.components returns them."""
     maps, why, faults = [], [], []
     for kind, (name, key) in _MAPS.items():
         found = observed.get(name)
@@ -89,7 +83,7 @@ def change(observed: c.Mapping[str, t.Any], applied: Document, wanted: c.Mapping
                 {"name": name, "key": key, "text": text, "version": found["version"], "restarts": kind == PROXY}
             )
             why.append(f"{kind} ({', '.join(paths)})" if paths else "kube-proxy has not loaded its configuration")
-    return Change(True, tuple(maps), tuple(why), tuple(faults))
+    return Change(tuple(maps), tuple(why), tuple(faults))
 
 
 def _fixed(old: Document, wanted: Document) -> list[Fault]:

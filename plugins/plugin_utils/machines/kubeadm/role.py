@@ -15,6 +15,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import (
     configuration,
     documents,
@@ -70,12 +71,18 @@ def answered(result: _Data) -> Answer:
     return Answer(True, authority.fingerprint(certificate))
 
 
-def changed(settings: _Data, observed: str, plans: c.Iterable[_Data]) -> configuration.Change:
-    """As configuration.change documents it. observed: what `member.py settings` prints, or nothing. plans: of the machines, servers first."""
-    wanted = documents.components(settings)
+def told(settings: _Data, observed: str, plans: c.Iterable[_Data]) -> tuple[Cluster, dict[str, t.Any]]:
+    """What a cluster tells of itself, and what its configuration has to become, as configuration.Change documents it.
+
+    observed: what `member.py observe` prints. plans: of the machines, servers first.
+    """
+    found = json.loads(observed)
     records = (one["turn"]["applied"] for one in plans if one["turn"].get("applied"))
     applied: _Data = next(records, {})
-    return configuration.change(json.loads(observed or "{}"), applied, wanted)
+    change = configuration.change(found["configuration"], applied, documents.components(settings))
+    names = frozenset((*found["nodes"], *found["members"]))
+    ready = frozenset(name for name, is_ready in found["nodes"].items() if is_ready)
+    return Cluster(change.why, change.faults, names, ready), change.as_dict()
 
 
 def connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:

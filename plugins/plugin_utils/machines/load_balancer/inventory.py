@@ -22,8 +22,7 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     ]
     # Servers that are to leave their cluster get no more connections.
     staying = {
-        group: [name for name in groups.get(group, ()) if not machines.truth(hostvars[name].get("hwaccel_retired"))]
-        for group in inventory.GROUPS
+        group: [name for name in groups.get(group, ()) if not _leaves(hostvars[name])] for group in inventory.GROUPS
     }
     return {
         "clusters": [_cluster(name, hostvars.get(name, {})) for name in served],
@@ -36,6 +35,10 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
             for name in peers
         ],
     }
+
+
+def _leaves(variables: c.Mapping[str, t.Any]) -> bool:
+    return any(machines.truth(variables.get(name)) for name in ("hwaccel_retired", "hwaccel_lost"))
 
 
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:

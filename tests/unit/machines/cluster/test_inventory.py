@@ -46,6 +46,14 @@ def test_retired_machines_are_listed_for_themselves() -> None:
     assert inventory.installers(GROUPS, hosts)["machines"] == ["cp1", "w1", "e1"]
 
 
+def test_lost_machines_are_listed_for_themselves_and_not_asked() -> None:
+    hosts = {**HOSTS, "w1": {**HOSTS["w1"], "hwaccel_lost": True, "hwaccel_retired": True}}
+    found = inventory.read(GROUPS, hosts, "one")
+    assert [one["host"] for one in found["machines"]] == ["cp1", "e1"]
+    assert (found["retired"], [one["host"] for one in found["lost"]]) == ([], ["w1"])
+    assert inventory.installers(GROUPS, hosts)["machines"] == ["cp1", "e1"]
+
+
 def test_the_endpoint_is_the_given_one_then_the_load_balancer_then_the_only_server() -> None:
     def endpoint(**more: str) -> str:
         return str(inventory.read(GROUPS, {**HOSTS, "one": more}, "one")["endpoint"])

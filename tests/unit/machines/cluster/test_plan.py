@@ -26,6 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import (
     CONFIGURE,
+    FORGET,
     INIT,
     JOIN_AGENTS,
     JOIN_SERVER,
@@ -34,7 +35,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan 
     RETIRE,
     UPGRADE_AGENTS,
     UPGRADE_SERVER,
-    Configuration,
+    Cluster,
     Wish,
     decide,
 )
@@ -356,12 +357,54 @@ def test_five_hundred_machines_are_planned_within_the_budget() -> None:
 def test_the_configuration_of_the_cluster_changes_before_its_machines() -> None:
     behind = found(MEMBER, False, behind=("its kubelet has another configuration than the one that is set",))
     of_it = machines([found(MEMBER), found(MEMBER), found(ABSENT)], [behind])
-    decision = decide(of_it, WISH, OF_OURS, Configuration(("KubeletConfiguration (maxPods)",)))
+    decision = decide(of_it, WISH, OF_OURS, Cluster(("KubeletConfiguration (maxPods)",)))
     assert steps(decision) == [(CONFIGURE, ("cp1",)), (JOIN_SERVER, ("cp3",)), (UPGRADE_AGENTS, ("w1",))]
     assert str(decision.steps[0]) == "change the configuration of the cluster on cp1: KubeletConfiguration (maxPods)"
 
 
 def test_nothing_is_changed_if_the_configuration_cannot_be() -> None:
     fault = Fault("the network of pods of a cluster cannot be changed")
-    decision = decide(machines([found(MEMBER)] * 3), WISH, OF_OURS, Configuration(("a",), (fault,)))
+    decision = decide(machines([found(MEMBER)] * 3), WISH, OF_OURS, Cluster(("a",), (fault,)))
     assert (decision.faults, decision.steps) == ((fault,), ())
+
+
+def lost(*names: str) -> list[Machine]:
+    """Machines of which nothing is observed."""
+    return [
+        Machine(name, name, f"10.0.0.{9 + place}", AGENT if name.startswith("w") else SERVER, lost=True)
+        for place, name in enumerate(names)
+    ]
+
+
+def test_what_is_left_of_lost_machines_is_removed_before_others_join_in_their_place() -> None:
+    known = Cluster(names=frozenset(("cp1", "cp2", "cp9", "w9")))
+    of_it = [*machines([found(MEMBER), found(MEMBER), found(ABSENT)]), *lost("w9", "cp9", "cp8")]
+    assert steps(decide(of_it, WISH, OF_OURS, known)) == [
+        (FORGET, ("cp9",)),
+        (FORGET, ("w9",)),
+        (JOIN_SERVER, ("cp3",)),
+    ]
+    # Nothing is left, or the cluster cannot be asked.
+    members = [*machines([found(MEMBER)] * 3), *lost("cp9")]
+    assert steps(decide(members, WISH, OF_OURS, Cluster(names=frozenset(("cp1",))))) == []
+    assert steps(decide(members, WISH, OF_OURS)) == []
+
+
+def test_a_lost_server_does_not_hold_up_the_others() -> None:
+    of_it = [*machines([older()] * 3), *lost("cp9")]
+    assert steps(decide(of_it, WISH, OF_OURS))[0] == (UPGRADE_SERVER, ("cp1",))
+
+
+def test_a_machine_that_runs_is_not_lost() -> None:
+    known = Cluster(names=frozenset(("w9",)), ready=frozenset(("w9",)))
+    told = faults(decide([*machines([found(MEMBER)] * 3), *lost("w9")], WISH, OF_OURS, known))
+    assert (
+        "w9 is lost, and its node is Ready (hwaccel_lost). Next: remove hwaccel_lost; a machine that runs leaves by"
+        in told
+    )
+
+
+def test_a_lost_server_whose_address_is_the_endpoint_is_a_fault() -> None:
+    wish = dataclasses.replace(WISH, endpoint="10.0.0.9:6443")
+    told = faults(decide([*machines([found(MEMBER)] * 3), *lost("cp9")], wish, OF_OURS))
+    assert "cp9 is lost, and its address is the endpoint" in told

@@ -9,6 +9,7 @@ import http.server
 import io
 import json
 import pathlib
+import socket
 import threading
 import typing as t
 import urllib.error
@@ -333,15 +334,37 @@ def _in_system(kind: str, name: str) -> str:
     return f"{SERVER}/{group}/namespaces/kube-system/{kind}/{name}"
 
 
-def test_the_configuration_of_the_cluster_is_told(member: t.Any, capsys: t.Any) -> None:
+def test_a_cluster_tells_what_it_has(member: t.Any, capsys: t.Any) -> None:
     body = {"metadata": {"resourceVersion": "7"}, "data": {"ClusterConfiguration": "a: 1"}}
-    member.ask = Cluster(**{f"GET {_in_system('configmaps', 'kubeadm-config')}": body}).ask
-    assert member.main("settings", "10.0.0.11") == 0
+    listed = {"items": [{"metadata": {"name": "cp1"}, **node("10.0.0.11", "True")}, {"metadata": {"name": "w1"}}]}
+    answers = {f"GET {_in_system('configmaps', 'kubeadm-config')}": body, f"GET {SERVER}/api/v1/nodes": listed}
+    member.ask = Cluster(**answers).ask
+    assert member.main("observe", "10.0.0.11") == 0
     assert json.loads(capsys.readouterr().out) == {
-        "kubeadm-config": {"version": "7", "data": body["data"], "annotations": {}},
-        "kubelet-config": None,
-        "kube-proxy": None,
+        "configuration": {
+            "kubeadm-config": {"version": "7", "data": body["data"], "annotations": {}},
+            "kubelet-config": None,
+            "kube-proxy": None,
+        },
+        "nodes": {"cp1": True, "w1": False},
+        "members": ["cp1", "cp2"],
     }
+
+
+@pytest.mark.parametrize(
+    ("ready", "port", "told"), [("True", 0, "its node is Ready"), ("False", 1, "a kubelet answers"), ("False", 0, "")]
+)
+def test_a_lost_machine_must_not_run(
+    member: t.Any, capsys: t.Any, monkeypatch: pytest.MonkeyPatch, ready: str, port: int, told: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(member, "PORTS", {server.getsockname()[1] if port else 1: "a kubelet"})
+        left = {f"{method} {SERVER}/api/v1/nodes/cp2": node("127.0.0.1", ready) for method in ("GET", "DELETE")}
+        cluster = Cluster(**left)
+        member.ask = cluster.ask
+        assert member.main("forget", "10.0.0.11", json.dumps({"cp2": "127.0.0.1"}), "lost") == (3 if told else 0)
+    assert told in capsys.readouterr().out
+    assert (f"DELETE {SERVER}/api/v1/nodes/cp2", None) in cluster.asked or told
 
 
 @pytest.fixture
