@@ -116,7 +116,8 @@ def packages(names):
     """Versions of installed packages, by name."""
     if which("dpkg-query"):
         printed = output("dpkg-query", "-W", "-f=${db:Status-Abbrev} ${Package} ${Version}\\n", *names)
-        rows = [line.split()[1:] for line in printed.splitlines() if line.startswith("ii ")]
+        # The first letter is what is wanted, such as h for one that is held.
+        rows = [line.split()[1:] for line in printed.splitlines() if line[1:2] == "i"]
     else:
         rows = [
             line.split()

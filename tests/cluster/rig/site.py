@@ -54,8 +54,8 @@ _CONFIGURATION = {
 class Site:
     """balancer: name of a load balancer before its servers. machines: by name. variables: of the cluster's host, which tests may change. labels: of nodes.
 
-    retired: names of machines that are to leave. lost: of those that are gone. parts: of the version that is set, by default the rig's. with_gpus: number of simulated GPUs by
-    agent. gpu_parts: what machines need for the GPU stack.
+    retired: names of machines that are to leave. lost: of those that are gone. parts: of the version that is set, by default the rig's.
+    with_gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack. shares: more folders that machines have, by path on the host.
     """
 
     rig: ClusterRig
@@ -70,6 +70,7 @@ class Site:
     parts: Parts | None = None
     with_gpus: dict[str, int] = dataclasses.field(default_factory=dict)
     gpu_parts: gpus.Gpus | None = None
+    shares: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (*self.servers, *self.agents):
@@ -84,7 +85,7 @@ class Site:
             machine = self.rig.machine(name, self.gpu_parts.shares)
             self.gpu_parts.install(machine, self.with_gpus.get(name, 0))
             return machine
-        machine = self.rig.machine(name)
+        machine = self.rig.machine(name, self.shares)
         machine.write("/etc/containerd/config.toml", CONTAINERD)
         machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
         return machine

@@ -211,6 +211,8 @@ def test_facts_are_read_by_their_names(tmp_path: pathlib.Path) -> None:
     ("name", "text"),
     [
         ("dpkg-query", "printf 'ii  one 1.2-3\\nrc  two 4\\n'"),
+        # It is held.
+        ("dpkg-query", "printf 'hi  one 1.2-3\\nun  two \\n'"),
         ("rpm", "printf 'one 1.2-3\\npackage two is not installed\\n'"),
     ],
 )

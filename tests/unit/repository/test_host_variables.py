@@ -39,6 +39,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
     "cluster_kubeadm": {
         "version": "1.36.4",
         "programs": [{"name": "kubelet", "source": "/files/kubelet", "checksum": kubeadm.SUM}],
+        "packages": ["kubeadm"],
         "images": [{"source": "/files/node.tar", "checksum": kubeadm.SUM}],
         "runtime_packages": ["containerd"],
         "runtime_socket": "unix:///run/containerd/containerd.sock",

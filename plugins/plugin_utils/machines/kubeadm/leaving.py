@@ -13,6 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, HALF, MEMBER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
@@ -25,10 +26,11 @@ _IMAGES = "/var/lib/containerd"
 def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The plan, in plain data. settings: as for plan.plan. found, turn, identity: as plan.plan documents them, for the plan of the cluster.
 
-    left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether what
-    the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their files
-    go. absent: files to remove. actions: services that are restored, as services.Action. packages: installed by the role. removed: folders and files that are
-    removed last, with the record. before: network interfaces and configurations of network plugins that were there before, of which none is removed.
+    left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether
+    what the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their
+    files go. absent: files to remove. actions: services that are restored, as services.Action. packages: installed by the role; held: those of them that it
+    has held. removed: folders and files that are removed last, with the record. before: network interfaces and configurations of network plugins that were
+    there before, of which none is removed.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
@@ -59,6 +61,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "reload_units": bool(stops),
         "actions": [one.as_dict() for one in _services(host, kept, stops)],
         "packages": list(kept.packages),
+        "held": [name for name in settings["packages"] if pinning.with_apt(host) and name in kept.packages],
         "removed": _removed(host, kept, snapshots),
         "before": kept.settings.get("before", "").split(),
     }
@@ -96,6 +99,8 @@ def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
     if not host.text(places.RECORD):
         return []
     own = (
-        [places.IMPORTED, places.STAGED, places.TURN, places.TEARDOWN, places.RECORD] if snapshots else [places.FOLDER]
+        [places.IMPORTED, places.STAGED, places.TURN, places.CONFIGURATION, places.TEARDOWN, places.RECORD]
+        if snapshots
+        else [places.FOLDER]
     )
     return [*images, *own]

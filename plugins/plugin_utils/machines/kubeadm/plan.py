@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_text,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
@@ -52,7 +53,8 @@ _text = functools.partial(templating.render, "cluster_kubeadm")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_kubeadm_.
 
-    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them.
+    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them;
+    held: those that it is to hold; kubelet: the package that the machine's turn installs, empty if there is none.
     programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
     files, contents, folders, absent: as files.written documents them. forwards: whether forwarding of packets has to be switched on.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
@@ -69,9 +71,9 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     contents = _contents(host, settings) if not faults else []
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
     programs = _programs(host, settings, now)
-    packages = _packages(host, settings)
+    packages, missing = _packages(host, settings), pinning.missing(host, settings, now)
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
-    new = _recorded(kept, host, settings, contents, packages)
+    new = _recorded(kept, host, settings, contents, [*packages, *pinning.added(host, missing)])
     touched = [one["path"] for one in made["files"]]
     issued = certificates(host)
     turn = turning.turn(host, settings, now, touched)
@@ -81,8 +83,12 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
         "identity": prerequisites.identity(host, settings["node"], skipped),
-        "packages": packages,
-        "apt": "apt-get" in host.fact("managers").split(),
+        "packages": [*packages, *pinning.pinned(host, settings, missing)],
+        "held": pinning.held(host, settings, missing),
+        "kubelet": next(iter(pinning.pinned(host, settings, ["kubelet"])), "")
+        if "kubelet" in settings["packages"]
+        else "",
+        "apt": pinning.with_apt(host),
         "programs": programs,
         "images": _images(host, settings),
         **made,
@@ -155,10 +161,18 @@ def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
         )
         next_step = f"set one such as 1.36.4, and at least {_OLDEST[0]}.{_OLDEST[1]}"
         faults.append(Fault(what, "cluster_kubeadm_version", "", next_step))
-    given = {one["name"] for one in settings["programs"]} | set(host.fact("programs").split())
+    programs, packages = {one["name"] for one in settings["programs"]}, set(settings["packages"])
+    given = {*programs, *packages, *host.fact("programs").split()}
     if missing := [name for name in places.PROGRAMS if name not in given]:
-        next_step = "set cluster_kubeadm_programs, or install the packages of Kubernetes first"
+        next_step = (
+            "set cluster_kubeadm_programs or cluster_kubeadm_packages, or install the packages of Kubernetes first"
+        )
         faults.append(Fault(f"{', '.join(missing)} is not installed", "cluster_kubeadm_programs", "", next_step))
+    if twice := sorted(programs & packages):
+        next_step = "leave it out of one of them"
+        faults.append(
+            Fault(f"{', '.join(twice)} is both a program and a package", "cluster_kubeadm_packages", "", next_step)
+        )
     # With kubelets of the version there is nothing to upgrade.
     there = now.state == MEMBER and host.version("kubelet") == version
     return [*faults, *([] if there else _other_programs(host, settings, version))]
@@ -170,11 +184,11 @@ def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fa
     faults = []
     for name in places.PROGRAMS:
         one, has = given.get(name), host.version(name)
-        if not has or has == version:
+        if not has or has == version or name in settings["packages"]:
             continue
         what = f"{name} is {version_text(has)}, and {version_text(version)} is set"
         if one is None:
-            next_step = f"install the package of {version_text(version)}, or set cluster_kubeadm_programs"
+            next_step = f"set cluster_kubeadm_packages or cluster_kubeadm_programs, or install the package of {version_text(version)}"
             faults.append(Fault(what, turning.installed({"name": name}), "", next_step))
         elif turning.holds(host, turning.installed(one), one):
             why = f"it is the {name} of cluster_kubeadm_programs"

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages, places
 
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
@@ -70,6 +70,6 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             CommandRequest("kubeadm", ("kubeadm", "version", "-o", "short")),
             CommandRequest("containerd", ("containerd", "--version")),
         ),
-        facts=_FACTS,
+        facts={**_FACTS, **packages.facts(settings["packages"])},
         network=True,
     )

@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan impor
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_turn import host as server
 
 KUBEADM, KUBELET = (f"{places.PROGRAMS_FOLDER}/{name}" for name in ("kubeadm", "kubelet"))
-SETTINGS = {"node": "cp1", "runtime_socket": ""}
+SETTINGS = {"node": "cp1", "runtime_socket": "", "packages": []}
 OURS = [places.MODULES, places.SYSCTL, places.UNIT, places.UNIT_DROP_IN, places.CONTAINERD]
 
 

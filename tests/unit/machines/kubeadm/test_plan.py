@@ -28,6 +28,7 @@ SETTINGS: dict[str, t.Any] = {
     "serves": True,
     "pause_image": "registry.k8s.io/pause:3.10.2",
     "runtime_packages": ["containerd"],
+    "packages": [],
     "programs": [
         {"name": "kubeadm", "source": "https://mirror.example.com/kubeadm", "checksum": SUM},
         {"name": "kubelet", "source": "/files/kubelet", "checksum": SUM},

@@ -159,7 +159,7 @@ def test_programs_of_another_version_than_the_one_that_is_set_are_a_fault() -> N
         in fault["text"]
     )
     (fault,) = plan(host("1.36.3"), {**NEW, "programs": []})["faults"]
-    assert "install the package of 1.36.4, or set cluster_kubeadm_programs" in fault["text"]
+    assert "set cluster_kubeadm_packages or cluster_kubeadm_programs, or install the package of 1.36.4" in fault["text"]
 
 
 def test_another_kubeadm_is_no_fault_where_there_is_nothing_to_upgrade() -> None:
