@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pathlib
 import subprocess
 import typing as t
 
@@ -108,6 +109,24 @@ asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", 
 print(urllib.request.urlopen(asked, context=tls).read().decode())"""
     found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
     return {one["name"] for one in found if not one.get("isLearner")}
+
+
+@pytest.mark.slow
+def test_a_program_of_which_a_byte_was_changed_is_refused(site: Site, tmp_path: pathlib.Path) -> None:
+    """All comes from files of the controller: machines reach nothing but one another, as the rig's namespace has no route."""
+    assert subprocess.run(["ip", "route", "show", "default"], check=True, capture_output=True).stdout == b""
+    before = dict(site.variables)
+    programs = site.cluster()["cluster_kubeadm_programs"]
+    changed = bytearray(pathlib.Path(programs[1]["source"]).read_bytes())
+    changed[-1] ^= 1
+    (tmp_path / "kubelet").write_bytes(changed)
+    site.variables["cluster_kubeadm_programs"] = [programs[0], {**programs[1], "source": str(tmp_path / "kubelet")}]
+    run = site.play("cluster_kubeadm")
+    site.variables = before
+    assert run.rc != 0
+    for name in (*site.servers, *site.agents):
+        assert "has the checksum sha256:" in run.summary[name]["reasons"][0]
+        assert site.machines[name].sh("ls /usr/bin/kubelet /etc/kubernetes 2>/dev/null || :") == ""
 
 
 def test_all_machines_are_ready_nodes_of_one_cluster(made: Site) -> None:
