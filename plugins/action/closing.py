@@ -15,7 +15,14 @@ from ansible_collections.hwaccel.gpu.plugins.filter.closing_lines import closing
 from ansible_collections.hwaccel.gpu.plugins.filter.clusters_table import clusters_table
 from ansible_collections.hwaccel.gpu.plugins.filter.gate_summary import gate_summary
 from ansible_collections.hwaccel.gpu.plugins.filter.providers import providers
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines, _stages, _summary_file, _variables, closing
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import (
+    _lines,
+    _phases,
+    _stages,
+    _summary_file,
+    _variables,
+    closing,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 
 Row = dict[str, t.Any]
@@ -70,6 +77,9 @@ class ActionModule(ActionBase):
         whole = playbook == "site" and "hwaccel_only_stage" not in variables
         # With problems nothing was done, and a variable may be undefined.
         summary["machine_steps"] = [] if problems else self._steps(found, templar, whole=whole)
+        if whole and not problems:
+            summary["machine_steps"] = [*_phases.changes(found, variables["hostvars"]), *summary["machine_steps"]]
+        summary["machine_faults"] = {} if problems else _phases.reasons(found, variables["hostvars"])
         return summary | {"succeeded": not closing.failure(summary, playbook)}
 
     def _steps(self, found: Row, templar: Templar, *, whole: bool) -> list[str]:

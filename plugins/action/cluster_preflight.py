@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.filter.as_list import as_list
 from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declared_pools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _lines, _stages, _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, _lines, _phases, _stages, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs.restriction import Restriction
@@ -95,7 +95,10 @@ class ActionModule(_stages.StageAction, CheckingAction):
                 "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
             )
             return {"assumed": True, **_problems([text])}
-        if reasons := [*outcome.get("reasons", ()), *self._of_machines(installer, variables)]:
+        of_phases = _variables.plain(variables.get("hwaccel_phase_faults") or [])
+        of_phases += _phases.unanswered(variables, self._value("hwaccel_new_cluster", variables))
+        if reasons := [*outcome.get("reasons", ()), *self._of_machines(installer, variables), *of_phases]:
+            reasons = list(dict.fromkeys(reasons))
             return {"assumed": True, **_problems(reasons)}
         made = self._value(f"cluster_{installer}_made", variables)
         if made or all(step["do"] != "init" for step in plan.get("steps", ())):
@@ -112,7 +115,10 @@ class ActionModule(_stages.StageAction, CheckingAction):
             known = variables["hostvars"].raw_get(one["host"]).get(f"cluster_{installer}_outcome") or {}
             for text in _variables.plain(known.get("reasons") or ()):
                 owners.setdefault(text, []).append(one["host"])
-        return [text if hosts[0] in text else f"{some(hosts)}: {text}" for text, hosts in owners.items()]
+        for host, texts in _phases.reasons(variables, variables["hostvars"]).items():
+            for text in texts:
+                owners.setdefault(text, []).append(host)
+        return [text if hosts[0] in text else f"{some(set(hosts))}: {text}" for text, hosts in owners.items()]
 
     def _restrict(self, made: dict[str, t.Any], fleet: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
         only = self._only(variables)

@@ -9,13 +9,15 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _phases, _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, phases
 
 Row = dict[str, t.Any]
 _OPTIONS: dict[str, dict[str, t.Any]] = {
     "role": {"type": "str", "required": True},
     "state": {"type": "str", "required": True, "choices": [closing.BEGUN, closing.DONE, closing.FAILED]},
+    "phase": {"type": "str", "default": ""},
+    "reads": {"type": "bool", "default": False},
 }
 
 
@@ -30,18 +32,41 @@ class ActionModule(ActionBase):
         _checked, args = self.validate_argument_spec(argument_spec=_OPTIONS)
         variables = dict(task_vars or {})
         role, batch = args["role"], [str(name) for name in variables["ansible_play_batch"]]
+        result |= {"changed": False, "stop": False, "held": False}
         if args["state"] != closing.BEGUN:
-            return self._kept(result, role, self._ended(variables, role, batch, args["state"] == closing.FAILED))
+            outcome = self._ended(variables, role, batch, args["state"] == closing.FAILED)
+            return self._kept(result, args, variables, outcome)
+        if args["phase"]:
+            why = [] if args["reads"] else self._held(args["phase"], role, variables)
+            outcome = closing.ended(closing.HELD, batch, why) if why else closing.begun(batch)
+            return self._kept(result | {"held": bool(why)}, args, variables, outcome)
+        if closing.stopped(variables["inventory_hostname"], self._outcomes(role, variables)):
+            return result | {"stop": True}
+        return self._kept(result, args, variables, closing.begun(batch))
+
+    def _outcomes(self, role: str, variables: Row) -> dict[str, Row]:
+        """Of machines of the play that have one."""
         known = {
             name: variables["hostvars"].raw_get(name).get(f"{role}_outcome")
             for name in variables["ansible_play_hosts_all"]
         }
-        outcomes = {name: _variables.plain(one) for name, one in known.items() if one}
-        if closing.stopped(variables["inventory_hostname"], outcomes):
-            return result | {"changed": False, "stop": True}
-        return self._kept(result, role, closing.begun(batch))
+        return {name: _variables.plain(one) for name, one in known.items() if one}
+
+    def _held(self, phase: str, role: str, variables: Row) -> list[str]:
+        mine, value = str(variables["inventory_hostname"]), variables.get("hwaccel_cluster")
+        named = str(_variables.plain(self._templar.template(value)) or "") if value else ""
+        clusters = _phases.clusters(mine, named, variables)
+        if why := phases.held(phase, mine, clusters, _phases.serving(mine, clusters, variables)):
+            return why
+        peers = {name for one in clusters.values() for name in one["phases"].get(phase, {}).get("hosts", ())}
+        outcomes = self._outcomes(role, variables) if len(variables["ansible_play_batch"]) < len(peers) else {}
+        ended = closing.stopped(mine, {name: one for name, one in outcomes.items() if name in peers})
+        return ["all machines of an earlier batch failed"] if ended else []
 
     def _ended(self, variables: Row, role: str, batch: list[str], failed: bool) -> Row:
+        own = _variables.plain(variables.get(f"{role}_outcome") or {})
+        if "failed" in own:
+            return closing.of_boot(own, batch, variables.get("__machine_boot_plan") or {})
         problems = self._problems(variables, role, failed)
         if problems:
             return closing.ended(closing.REFUSED, batch, problems)
@@ -63,8 +88,12 @@ class ActionModule(ActionBase):
             return list(map(str, faults))
         return [str(fault["text"]) for fault in _variables.plain(variables.get(f"{role}_faults") or [])]
 
-    def _kept(self, result: Row, role: str, outcome: Row) -> Row:
-        return result | {"changed": False, "stop": False, "ansible_facts": {f"{role}_outcome": outcome}}
+    def _kept(self, result: Row, args: Row, variables: Row, outcome: Row) -> Row:
+        facts: Row = {f"{args['role']}_outcome": outcome}
+        if args["phase"]:
+            known = _variables.plain(variables.get(_phases.OUTCOMES) or {})
+            facts[_phases.OUTCOMES] = {**known, args["phase"]: outcome}
+        return result | {"ansible_facts": facts}
 
 
 def _openings(variables: Row) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_role
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
@@ -34,10 +35,11 @@ options:
     type: dict
     required: true
   role:
-    description: The role that uses the result, V(cluster) for the roles that install one, or V(installers) for the hosts of all of these.
+    description: The role that uses the result, V(cluster) for the roles that install one, or V(installers) for the hosts of all of these, or
+      V(phases) for the machines that C(site) takes in.
     type: str
     required: true
-    choices: [cluster, dns_pxe, installers, load_balancer]
+    choices: [cluster, dns_pxe, installers, load_balancer, phases]
   hostvars:
     description: Variables by host.
     type: dict
@@ -45,6 +47,7 @@ options:
   host:
     description: >-
       The load balancer or boot server, for V(cluster) the host of the cluster, and for V(installers) names of clusters, or nothing for all.
+      For V(phases) a dictionary with C(phases), a list, and C(only), names of clusters.
       C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
     type: raw
     required: true
@@ -82,6 +85,9 @@ _value:
       description: For C(load_balancer), load balancers of the same clusters, including itself.
       type: list
       elements: dict
+    PHASE:
+      description: For C(phases), C(serves), C(hosts) in the order of their batches, C(batches), the sizes of these, and C(least), the smallest size.
+      type: dict
 """
 
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
@@ -89,6 +95,7 @@ _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "dns_pxe": dns_pxe.read,
     "installers": cluster.installers,
     "load_balancer": load_balancer.read,
+    "phases": phases.planned,
 }
 
 

@@ -28,6 +28,17 @@ options:
     type: str
     required: true
     choices: [begun, done, failed]
+  phase:
+    description: >-
+      The phase of C(site) that runs the role. The outcome is also kept in the fact C(hwaccel_phase_outcomes), by the names of
+      phases. With O(state=begun) the machine is held if an earlier phase has failed on it, on a machine that serves its cluster, or on the cluster, if the
+      preflight of the cluster has found problems, or if all machines of an earlier batch of the cluster have failed.
+    type: str
+    default: ""
+  reads:
+    description: Whether the role only reads, so that the machine is never held.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - hwaccel.gpu.attributes.info_module
 seealso:
@@ -55,6 +66,10 @@ EXAMPLES = r"""
 RETURN = r"""
 stop:
   description: With O(state=begun), whether the run stops before this machine, because all machines of an earlier batch have failed.
+  returned: always
+  type: bool
+held:
+  description: With O(state=begun), whether the machine is to be left as it is.
   returned: always
   type: bool
 ansible_facts:

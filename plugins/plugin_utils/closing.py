@@ -75,11 +75,14 @@ def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str =
 
 def _nodes(summary: c.Mapping[str, t.Any], check: bool) -> str:
     nodes = sum(pool.get("nodes") or 0 for pool in summary.get("pools") or ())
+    lost = summary.get("machine_faults") or ()
     failed, waiting = len(summary.get("failed_nodes") or ()), (summary.get("not_passed") or 0) if check else 0
     if summary.get("stopped"):
         return "The run stopped before its end"
     if failed:
         return f"{failed} of {count(nodes, 'node')} failed"
+    if lost:
+        return f"{have(len(lost), 'machine')} failed"
     if waiting:
         return f"{waiting} of {count(nodes, 'node')} {'has' if waiting == 1 else 'have'} not passed the gates yet"
     return f"All {count(nodes, 'node')} passed the gates" if nodes != 1 else "The node passed the gates"
@@ -104,6 +107,8 @@ def _wrong(summary: c.Mapping[str, t.Any], playbook: str) -> list[str]:
     found = ["the run has stopped"] if summary.get("stopped") else []
     if failed:
         found.append(f"{have(len(failed), 'node')} failed: {', '.join(failed)}")
+    if lost := summary.get("machine_faults"):
+        found.append(f"{have(len(lost), 'machine')} failed: {', '.join(lost)}")
     if playbook == "status" and waiting:
         found.append(f"{have(waiting, 'node')} not passed")
     if playbook == "status" and drift:
@@ -136,6 +141,11 @@ def sections(summary: c.Mapping[str, t.Any]) -> list[str]:
             if summary.get(key)
         ],
         "Held": [indented(text) for text in summary.get("held") or ()],
+        "Machines that failed": [
+            indented(f"{name}: {text}")
+            for name, texts in (summary.get("machine_faults") or {}).items()
+            for text in texts
+        ],
         "Stopped": [indented(text) for text in stopped],
         "Failed": [indented(text) for text in failed],
     }

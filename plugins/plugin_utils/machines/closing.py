@@ -16,6 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.closing import MOST, c
 BEGUN, DONE, REFUSED, FAILED = "begun", "done", "problems", "failed"
 #: States that a machine has in the summary only; the second is that of one without an outcome.
 LOST, NOT_BEGUN = "lost", "not begun"
+#: The state of a machine that a phase of site leaves as it is, because an earlier one has failed.
+HELD = "held"
 _LOST = "the connection to the machine was lost during the run. Next: verify that it is on and reachable, and run again, which completes what was begun"
 #: What a run has done on machines that it succeeded on, by its entry.
 _VERBS = {"main": "configured", "preflight": "checked", "teardown": "restored"}
@@ -31,6 +33,14 @@ def begun(batch: c.Iterable[str]) -> Row:
 def ended(state: str, batch: c.Iterable[str], reasons: c.Iterable[str] = (), changes: c.Iterable[str] = ()) -> Row:
     """The outcome of a machine. reasons: problems or the failure. changes: of a machine that failed, those that were planned."""
     return {"state": state, "batch": list(batch), "reasons": list(reasons), "changes": list(changes)}
+
+
+def of_boot(own: c.Mapping[str, t.Any], batch: c.Iterable[str], plan: c.Mapping[str, t.Any]) -> Row:
+    """The outcome of a machine from the one that the role machine_boot keeps. plan: whose steps it has taken."""
+    text = [str(own["text"])]
+    if own["failed"]:
+        return ended(FAILED, batch, text)
+    return ended(DONE, batch, changes=text if plan.get("steps") else [])
 
 
 def stopped(name: str, outcomes: _Rows) -> bool:

@@ -159,7 +159,7 @@ def begun(machine: Machine) -> bool:
 
 
 def gpu_site(rig: ClusterRig, servers: tuple[str, ...], agents: tuple[str, str], balancer: str = "") -> Site:
-    """A site whose first agent has two GPUs, and whose load balancer runs. The test is skipped if this machine cannot have the parts."""
+    """A site whose first agent has two GPUs. balancer: name of a load balancer, which site configures. Skips tests if this machine cannot have the parts."""
     try:
         parts = gpus.ensure_gpus(say)
     except Unavailable as missing:
@@ -169,9 +169,6 @@ def gpu_site(rig: ClusterRig, servers: tuple[str, ...], agents: tuple[str, str],
     # Pods of the system with an emptyDir lose nothing.
     site.variables |= {"cluster_kubeadm_drain_delete_emptydir_data": True}
     site.variables |= gpus.variables([gpus.pool("a", "pool=a", 2)])
-    if balancer:
-        balanced = site.play("load_balancer")
-        assert balanced.rc == 0, balanced.stdout[-4000:]
     return site
 
 

@@ -69,6 +69,8 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
     idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
     messages = [f"containerd serves no pods ({config} disables its plugin cri): it is not changed" for _engine in idle]
     found = [engine for engine in here if engine not in idle]
+    if not found and settings.get("follows"):
+        return [], [*messages, "the container engine comes with the cluster, and is configured then"], []
     faults = (
         []
         if found
@@ -115,6 +117,8 @@ def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, li
         return EXISTING, f"{path} has the runtime {settings['handler']}", []
     if not kept.files and _docker_has(host, settings["handler"]):
         return EXISTING, f"{docker.CONFIG} has the runtime {settings['handler']}", []
+    if settings.get("optional") and not (host.fact("runtime_binary") or settings["toolkit_source"] or kept.files):
+        return CONTAINER, "the machine has no toolkit, and node_runtime_toolkit_source is not set", []
     return HWACCEL, "there is no other provider", []
 
 

@@ -60,17 +60,18 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     record: text for teardown, empty if the machine has it already.
     """
     faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
-    faults += prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
+    lacking = prerequisites.faults(host, float(settings["min_disk_gib"]), settings["skipped_checks"])
     made = Rendered()
     try:
         kept = record.read(host, originals.ROLE) or Record()
         who, why, against = engines.provider(host, settings, kept)
         made.messages.append(_whose(who, why))
-        faults += against
+        # Without a GPU they do not matter.
+        faults += [*(lacking if who != engines.NONE else []), *against]
         if who == engines.HWACCEL and not against:
             return _ours(host, settings, kept, made, faults)
     except HwaccelError as error:
-        return _result(host, engines.HWACCEL, made, [*faults, *error.faults])
+        return _result(host, engines.HWACCEL, made, list(dict.fromkeys([*faults, *lacking, *error.faults])))
     return _result(host, who, made, faults)
 
 

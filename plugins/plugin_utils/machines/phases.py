@@ -1,0 +1,156 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The phases of a run on machines of clusters that an installer makes: their machines, batches, and what a failure holds back. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import itertools
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, inputs, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster_inventory
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+
+Row = c.Mapping[str, t.Any]
+#: The phase in which machines become a cluster. Its host has an outcome of it, too.
+CLUSTER = "cluster"
+
+
+def planned(groups: Groups, hostvars: Variables, asked: Row) -> dict[str, dict[str, t.Any]]:
+    """By phase: serves; hosts, in the order of their batches; batches, the sizes of these, and least, the smallest that a batch may be.
+
+    asked: phases, as playbooks/vars/phases.yml documents them, and only, names of clusters, all if empty. No phase has hosts of a
+    cluster that is not installed.
+    """
+    clusters = cluster_inventory.installers(groups, hostvars, asked.get("only") or "")["clusters"]
+    return {one["name"]: _planned(one, groups, hostvars, clusters) for one in asked["phases"]}
+
+
+def _planned(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, t.Any]:
+    serves = bool(phase.get("serves"))
+    sets = _sets(phase, groups, hostvars, clusters) if clusters else {}
+    sizes = [1 if serves else _size(phase, hostvars[owner], len(names)) for owner, names in sets.items()]
+    batched = [
+        [names[at : at + size] for at in range(0, len(names), size)]
+        for names, size in zip(sets.values(), sizes, strict=True)
+    ]
+    # The first batch of each cluster, then the second of each that has one.
+    batches = [list(itertools.chain(*row)) for row in itertools.zip_longest(*batched, fillvalue=())]
+    return {
+        "serves": serves,
+        "hosts": [name for one in batches for name in one],
+        "batches": [len(one) for one in batches],
+        "least": min(sizes, default=1),
+    }
+
+
+def _sets(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, list[str]]:
+    """Machines whose batches are independent of others, by their cluster, which is empty for those that serve all."""
+    everyone = list(groups.get("gpu_clusters", ()))
+    default = "" if phase.get("serves") else everyone[0] if len(everyone) == 1 else None
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase["groups"]))):
+        variables = hostvars[name]
+        owner = str(variables.get("hwaccel_cluster") or "") or default
+        if owner is not None and (owner in clusters or not owner) and _taken(phase, variables):
+            found.setdefault(owner, []).append(name)
+    return found
+
+
+def _taken(phase: Row, variables: Row) -> bool:
+    """Machines that are to leave are only taken in where this makes them leave."""
+    wanted = phase.get("if_set")
+    leaves = phase["name"] != CLUSTER and machines.truth(variables.get("hwaccel_retired"))
+    return not leaves and (not wanted or any(variables.get(name) for name in wanted))
+
+
+def _size(phase: Row, variables: Row, total: int) -> int:
+    """Of a batch. A value that is none is reported by the preflight."""
+    name, default = phase.get("at_a_time") or ("", "100%")
+    given = str(variables.get(name) or default)
+    return batch(default if inputs.batch(given, name) else given, total)
+
+
+def held(phase: str, host: str, clusters: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> list[str]:
+    """Why a phase leaves a machine, or the host of a cluster, as it is; empty if it does not.
+
+    clusters: those of the machine, each with phases, as `planned` returns them for it, and problems, which its preflight has found. outcomes: by host and
+    phase, of the machine itself, of the hosts of these clusters, and of machines that serve them.
+    """
+    if not clusters:
+        return []
+    mine = outcomes.get(host, {})
+    ill = [name for name in _before(next(iter(clusters.values()))["phases"], phase) if not _done(mine.get(name))]
+    if ill:
+        return [f"it has failed in the phase {ill[0]}"]
+    reasons = [_of_cluster(phase, host, name, one, outcomes) for name, one in clusters.items()]
+    # A machine that serves several clusters is changed for those of them that are well.
+    return [] if "" in reasons else list(dict.fromkeys(reasons))
+
+
+def _of_cluster(phase: str, host: str, name: str, cluster: Row, outcomes: c.Mapping[str, Row]) -> str:
+    if cluster["problems"]:
+        return f"the preflight of {name} has found problems"
+    before = _before(cluster["phases"], phase)
+    for earlier in before:
+        row = cluster["phases"][earlier]
+        failed = [one for one in row["hosts"] if row["serves"] and not _done(outcomes.get(one, {}).get(earlier))]
+        if failed:
+            return f"the phase {earlier} has failed on {some(failed)}"
+    if CLUSTER in before and not _done(outcomes.get(name, {}).get(CLUSTER)):
+        return f"{name} could not be made"
+    row = cluster["phases"].get(phase, {})
+    peers = row.get("hosts", ()) if row.get("serves") else ()
+    others = [(one, outcomes.get(one, {}).get(phase) or {}) for one in peers if one != host]
+    # Those of an earlier batch: in its own one, another machine may not have ended.
+    failed = [one for one, its in others if its and host not in its["batch"] and not _done(its)]
+    return f"the phase {phase} has failed on {some(failed)}" if failed else ""
+
+
+def _before(phases: c.Iterable[str], phase: str) -> list[str]:
+    return list(itertools.takewhile(lambda name: name != phase, phases))
+
+
+def _done(outcome: Row | None) -> bool:
+    """Whether a phase has done its work on a machine, or had none there."""
+    return not outcome or outcome["state"] == closing.DONE
+
+
+def unanswered(awaited: c.Mapping[str, c.Sequence[str]], nodes: c.Sequence[str] | None, new: bool) -> list[str]:
+    """Problems of machines that do not answer, which are to be installed: one that may be a node is not. awaited: names that the node of each may have, by why
+    the machine does not answer. nodes: of its cluster, None if they are unknown. new: whether the cluster is declared as new, so that it has none.
+    """
+    if nodes is None:
+        step = "; if it is empty, and its cluster is to be made of machines that are installed first, set hwaccel_new_cluster: true for the cluster"
+        return [] if new else [f"{text}{step}" for text in awaited]
+    return [text for text, names in awaited.items() if set(names) & set(nodes)]
+
+
+def reasons(phases: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> dict[str, list[str]]:
+    """Problems and failures by machine, of all phases. outcomes: by host and phase."""
+    found: dict[str, list[str]] = {}
+    for name, host, outcome in _outcomes(phases, outcomes):
+        texts = closing.summarized(outcome)["reasons"]
+        if texts:
+            found.setdefault(host, []).extend(text if host in text else f"{name}: {text}" for text in texts)
+    return found
+
+
+def changes(phases: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> list[str]:
+    """What phases have changed on machines, in their order; what was changed on several is told once. A cluster itself has the steps that made it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, host, outcome in _outcomes({name: one for name, one in phases.items() if name != CLUSTER}, outcomes):
+        for text in outcome.get("changes") or ():
+            found.setdefault((name, str(text)), []).append(host)
+    return [f"{name}: {some(hosts)}: {text}" for (name, text), hosts in found.items()]
+
+
+def _outcomes(phases: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> c.Iterator[tuple[str, str, Row]]:
+    for name, phase in phases.items():
+        for host in phase["hosts"]:
+            if outcome := outcomes.get(host, {}).get(name):
+                yield name, host, outcome
