@@ -95,7 +95,7 @@ class ActionModule(_stages.StageAction, CheckingAction):
                 "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
             )
             return {"assumed": True, **_problems([text])}
-        of_phases = _variables.plain(variables.get("hwaccel_phase_faults") or [])
+        of_phases = list(self._value("hwaccel_phase_faults", variables) or [])
         of_phases += _phases.unanswered(variables, self._value("hwaccel_new_cluster", variables))
         if reasons := [*outcome.get("reasons", ()), *self._of_machines(installer, variables), *of_phases]:
             reasons = list(dict.fromkeys(reasons))

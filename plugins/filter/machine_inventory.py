@@ -46,8 +46,7 @@ options:
     required: true
   host:
     description: >-
-      The load balancer or boot server, for V(cluster) the host of the cluster, and for V(installers) names of clusters, or nothing for all.
-      For V(phases) a dictionary with C(phases), a list, and C(only), names of clusters.
+      The load balancer or boot server, for V(cluster) the host of the cluster, and for V(installers) and V(phases) names of clusters, or nothing for all.
       C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
     type: raw
     required: true

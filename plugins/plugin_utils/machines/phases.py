@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import itertools
 import typing as t
 
@@ -16,24 +17,60 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
 Row = c.Mapping[str, t.Any]
-#: The phase in which machines become a cluster. Its host has an outcome of it, too.
+#: The phase in which machines become a cluster, by the role of its installer. Its host has an outcome of it, too.
 CLUSTER = "cluster"
+_NODES = ("control_plane", "workers", "edge_nodes")
 
 
-def planned(groups: Groups, hostvars: Variables, asked: Row) -> dict[str, dict[str, t.Any]]:
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends the
+    phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
+    default.
+
+    What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    serves: bool = False
+    if_set: tuple[str, ...] = ()
+    at_a_time: tuple[str, str] = ("", "100%")
+
+
+#: Of site, in order.
+PHASES = (
+    Phase("load_balancer", ("load_balancers",), serves=True),
+    Phase("dns_pxe", ("boot_servers",), serves=True),
+    Phase(
+        "machine_boot",
+        ("control_plane", "workers"),
+        if_set=("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address", "machine_boot_hypervisor"),
+        at_a_time=("hwaccel_boots_at_a_time", "10"),
+    ),
+    Phase(CLUSTER, _NODES),
+    Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%")),
+)
+
+
+def planned(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, dict[str, t.Any]]:
     """By phase: serves; hosts, in the order of their batches; batches, the sizes of these, and least, the smallest that a batch may be.
 
-    asked: phases, as playbooks/vars/phases.yml documents them, and only, names of clusters, all if empty. No phase has hosts of a
-    cluster that is not installed.
+    only: names of clusters, all if empty. No phase has hosts of a cluster that is not installed.
     """
-    clusters = cluster_inventory.installers(groups, hostvars, asked.get("only") or "")["clusters"]
-    return {one["name"]: _planned(one, groups, hostvars, clusters) for one in asked["phases"]}
+    clusters = cluster_inventory.installers(groups, hostvars, only)["clusters"]
+    return {phase.name: _planned(phase, groups, hostvars, clusters) for phase in PHASES}
 
 
-def _planned(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, t.Any]:
-    serves = bool(phase.get("serves"))
+def hypervisors(groups: Groups, hostvars: Variables, found: c.Mapping[str, Row]) -> list[str]:
+    """Hypervisors of the machines that are started. found: of `planned`."""
+    named = {str(hostvars[name].get("hwaccel_hypervisor") or "") for name in found["machine_boot"]["hosts"]}
+    return [name for name in groups.get("hypervisors", ()) if name in named]
+
+
+def _planned(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, t.Any]:
     sets = _sets(phase, groups, hostvars, clusters) if clusters else {}
-    sizes = [1 if serves else _size(phase, hostvars[owner], len(names)) for owner, names in sets.items()]
+    sizes = [1 if phase.serves else _size(phase, hostvars[owner], len(names)) for owner, names in sets.items()]
     batched = [
         [names[at : at + size] for at in range(0, len(names), size)]
         for names, size in zip(sets.values(), sizes, strict=True)
@@ -41,19 +78,19 @@ def _planned(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequen
     # The first batch of each cluster, then the second of each that has one.
     batches = [list(itertools.chain(*row)) for row in itertools.zip_longest(*batched, fillvalue=())]
     return {
-        "serves": serves,
+        "serves": phase.serves,
         "hosts": [name for one in batches for name in one],
         "batches": [len(one) for one in batches],
         "least": min(sizes, default=1),
     }
 
 
-def _sets(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, list[str]]:
+def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, list[str]]:
     """Machines whose batches are independent of others, by their cluster, which is empty for those that serve all."""
     everyone = list(groups.get("gpu_clusters", ()))
-    default = "" if phase.get("serves") else everyone[0] if len(everyone) == 1 else None
+    default = "" if phase.serves else everyone[0] if len(everyone) == 1 else None
     found: dict[str, list[str]] = {}
-    for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase["groups"]))):
+    for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase.groups))):
         variables = hostvars[name]
         owner = str(variables.get("hwaccel_cluster") or "") or default
         if owner is not None and (owner in clusters or not owner) and _taken(phase, variables):
@@ -61,16 +98,15 @@ def _sets(phase: Row, groups: Groups, hostvars: Variables, clusters: c.Sequence[
     return found
 
 
-def _taken(phase: Row, variables: Row) -> bool:
+def _taken(phase: Phase, variables: Row) -> bool:
     """Machines that are to leave are only taken in where this makes them leave."""
-    wanted = phase.get("if_set")
-    leaves = phase["name"] != CLUSTER and machines.truth(variables.get("hwaccel_retired"))
-    return not leaves and (not wanted or any(variables.get(name) for name in wanted))
+    leaves = phase.name != CLUSTER and machines.truth(variables.get("hwaccel_retired"))
+    return not leaves and (not phase.if_set or any(variables.get(name) for name in phase.if_set))
 
 
-def _size(phase: Row, variables: Row, total: int) -> int:
+def _size(phase: Phase, variables: Row, total: int) -> int:
     """Of a batch. A value that is none is reported by the preflight."""
-    name, default = phase.get("at_a_time") or ("", "100%")
+    name, default = phase.at_a_time
     given = str(variables.get(name) or default)
     return batch(default if inputs.batch(given, name) else given, total)
 

@@ -66,8 +66,9 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         kept = record.read(host, originals.ROLE) or Record()
         who, why, against = engines.provider(host, settings, kept)
         made.messages.append(_whose(who, why))
-        # Without a GPU they do not matter.
-        faults += [*(lacking if who != engines.NONE else []), *against]
+        # Without a GPU they do not matter, and in site only if this role provides the runtime.
+        minds = who != engines.NONE and (who == engines.HWACCEL or not settings.get("optional"))
+        faults += [*(lacking if minds else []), *against]
         if who == engines.HWACCEL and not against:
             return _ours(host, settings, kept, made, faults)
     except HwaccelError as error:

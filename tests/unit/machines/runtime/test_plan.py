@@ -99,6 +99,11 @@ def applied(host: Host, result: dict[str, t.Any], at: float = 300.0) -> Host:
             "config.toml has the runtime nvidia",
         ),
         ({}, {}, {"provider": "existing"}, "existing", "node_runtime_provider says so"),
+        # As site runs it: the toolkit of the role driver is there for machines that nobody has prepared.
+        ({"runtime_binary": ""}, {}, {"optional": True}, "container", "node_runtime_toolkit_source is not set"),
+        ({}, {}, {"optional": True}, "hwaccel", "this role"),
+        # What containers with GPUs need does not matter without any.
+        ({"gpus": "", "clock": "no"}, {}, {}, "none", "the machine has no NVIDIA GPU"),
     ],
 )
 def test_the_provider(
@@ -109,6 +114,15 @@ def test_the_provider(
     assert message in result["messages"][0]
     assert bool(result["files"]) == (provider == "hwaccel")
     assert result["faults"] == []
+
+
+def test_an_engine_that_comes_with_the_cluster_is_no_problem_before() -> None:
+    host = machine()
+    host.units.clear()
+    assert any("no container engine is installed" in text for text in texts(planned(host)))
+    result = planned(host, follows=True)
+    assert result["faults"] == []
+    assert "the container engine comes with the cluster, and is configured then" in result["messages"]
 
 
 def test_a_runtime_of_the_role_is_not_an_existing_one() -> None:
