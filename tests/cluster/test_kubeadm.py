@@ -20,18 +20,12 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.places import STATIC_PODS
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, last_day
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, SECRETS, Site, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
-#: Of a node and its pods, as after a new installation. The shims would keep the static pods running.
-_REINSTALL = r"""systemctl stop kubelet containerd; pkill -9 containerd-shim || :
-for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/containerd|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
-rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet/* /var/lib/containerd/* /var/lib/hwaccel-gpu
-rm -rf /usr/bin/kubeadm /usr/bin/kubelet /etc/systemd/system/kubelet.service*"""
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 _SECRET = Resource("", "v1", "Secret", "secrets", True)
-_SECRETS = "/run/hwaccel-gpu-kubeadm"
 
 
 @pytest.fixture(scope="module")
@@ -99,18 +93,6 @@ def is_ready(node: dict[str, t.Any]) -> bool:
     return {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"] == "True"
 
 
-def voters(machine: Machine) -> set[str]:
-    """Names of etcd's members that vote, as this one sees them."""
-    pki = "/etc/kubernetes/pki/etcd"
-    script = f"""import json, ssl, urllib.request
-tls = ssl.create_default_context(cafile="{pki}/ca.crt")
-tls.load_cert_chain("{pki}/healthcheck-client.crt", "{pki}/healthcheck-client.key")
-asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", data=b"{{}}", method="POST")
-print(urllib.request.urlopen(asked, context=tls).read().decode())"""
-    found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
-    return {one["name"] for one in found if not one.get("isLearner")}
-
-
 @pytest.mark.slow
 def test_a_program_of_which_a_byte_was_changed_is_refused(site: Site, tmp_path: pathlib.Path) -> None:
     """All comes from files of the controller: machines reach nothing but one another, as the rig's namespace has no route."""
@@ -145,7 +127,7 @@ def test_secrets_of_the_run_are_gone(made: Site) -> None:
     secrets = {one["metadata"]["name"] for one in client(made).list(_SECRET, namespace="kube-system").items}
     assert not {name for name in secrets if name.startswith("bootstrap-token-") or name == "kubeadm-certs"}
     for name in (*made.servers, *made.agents):
-        assert made.machines[name].sh(f"ls -d {_SECRETS} 2>/dev/null || :") == ""
+        assert made.machines[name].sh(f"ls -d {SECRETS} 2>/dev/null || :") == ""
 
 
 def test_a_second_run_changes_nothing(made: Site) -> None:
@@ -224,7 +206,7 @@ def test_the_gpu_stages_reach_the_cluster_without_credentials_in_the_inventory(m
 @pytest.mark.slow
 def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluster(made: Site) -> None:
     before = made.machines["cp2"].sh("sha256sum </etc/kubernetes/pki/ca.crt")
-    made.machines["cp1"].sh(_REINSTALL)
+    made.machines["cp1"].sh(REINSTALL)
     run = made.done()
     assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == ["join the server cp1"]
     assert made.machines["cp1"].sh("sha256sum </etc/kubernetes/pki/ca.crt") == before

@@ -103,12 +103,12 @@ class BootRig(Machines):
         groups: dict[str, dict[str, dict[str, t.Any]]],
         *arguments: str,
         clusters: dict[str, dict[str, t.Any]] | None = None,
+        environment: dict[str, str] | None = None,
         **options: t.Any,
     ) -> Run:
         """Runs a playbook of the collection. groups: hosts' variables by group and name; addresses of machines are added."""
-        return playbook(
-            name, clusters or {}, *arguments, machines=self._located(groups), environment=self.login, **options
-        )
+        known = self.login | (environment or {})
+        return playbook(name, clusters or {}, *arguments, machines=self._located(groups), environment=known, **options)
 
     def killed(
         self,
@@ -116,9 +116,12 @@ class BootRig(Machines):
         groups: dict[str, dict[str, dict[str, t.Any]]],
         when: c.Callable[[], bool],
         clusters: dict[str, dict[str, t.Any]] | None = None,
+        environment: dict[str, str] | None = None,
+        **options: t.Any,
     ) -> bool:
         """As play, but all its processes are killed at once when `when` returns true. False if the run has ended before."""
-        return killed(name, clusters or {}, when, machines=self._located(groups), environment=self.login)
+        known = self.login | (environment or {})
+        return killed(name, clusters or {}, when, machines=self._located(groups), environment=known, **options)
 
     def _located(self, groups: dict[str, dict[str, dict[str, t.Any]]]) -> dict[str, dict[str, dict[str, t.Any]]]:
         return {

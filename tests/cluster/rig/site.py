@@ -9,8 +9,10 @@ run = site.play("cluster_kubeadm")
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
 import hashlib
+import json
 import pathlib
 import typing as t
 
@@ -28,7 +30,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 NAME = "one"
-#: Of the role, on each machine.
+#: Of the role, on each machine: what stays, and the secrets of a run.
+SECRETS = "/run/hwaccel-gpu-kubeadm"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
 #: What a machine of the rig has instead of that of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE.
 CONTAINERD = """version = 2
@@ -48,6 +51,13 @@ _CONFIGURATION = {
     "KubeletConfiguration": {**IN_CONTAINER, "fileCheckFrequency": "2s"},
     "KubeProxyConfiguration": {"conntrack": CONNTRACK},
 }
+
+
+#: Of a node and its pods, as after a new installation. The shims would keep the static pods running.
+REINSTALL = r"""systemctl stop kubelet containerd; pkill -9 containerd-shim || :
+for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/containerd|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
+rm -rf /etc/kubernetes /var/lib/etcd /var/lib/kubelet/* /var/lib/containerd/* /var/lib/hwaccel-gpu
+rm -rf /usr/bin/kubeadm /usr/bin/kubelet /etc/systemd/system/kubelet.service*"""
 
 
 @dataclasses.dataclass
@@ -93,11 +103,16 @@ class Site:
     def play(self, name: str = "cluster_kubeadm", *arguments: str, **more: t.Any) -> Run:
         return self.rig.play(name, self.groups(), *arguments, clusters={NAME: self.cluster()}, **more)
 
-    def done(self, *arguments: str) -> Run:
+    def done(self, *arguments: str, **more: t.Any) -> Run:
         # An upgrade of five machines takes ten minutes.
-        run = self.play("cluster_kubeadm", *arguments, timeout=2400)
+        run = self.play("cluster_kubeadm", *arguments, timeout=2400, **more)
         assert run.rc == 0, run.stdout[-8000:]
         return run
+
+    def killed(self, when: c.Callable[[], bool], *arguments: str, **more: t.Any) -> bool:
+        """As play, but killed with all its processes when `when` returns true. False if the run has ended before."""
+        known = {NAME: self.cluster()}
+        return self.rig.killed("cluster_kubeadm", self.groups(), when, known, arguments=arguments, **more)
 
     def client(self) -> Client:
         """As an administrator, at the endpoint."""
@@ -151,6 +166,18 @@ class Site:
             "cluster_kubeadm_skipped_checks": ["clock", "disk", "identity", "swap", "cgroup"],
             **self.variables,
         }
+
+
+def voters(machine: Machine) -> set[str]:
+    """Names of etcd's members that vote, as this one sees them."""
+    pki = "/etc/kubernetes/pki/etcd"
+    script = f"""import json, ssl, urllib.request
+tls = ssl.create_default_context(cafile="{pki}/ca.crt")
+tls.load_cert_chain("{pki}/healthcheck-client.crt", "{pki}/healthcheck-client.key")
+asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", data=b"{{}}", method="POST")
+print(urllib.request.urlopen(asked, context=tls).read().decode())"""
+    found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
+    return {one["name"] for one in found if not one.get("isLearner")}
 
 
 def begun(machine: Machine) -> bool:

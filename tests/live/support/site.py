@@ -173,6 +173,7 @@ def killed(
     timeout: float = 900,
     machines: dict[str, Clusters] | None = None,
     environment: dict[str, str] | None = None,
+    arguments: t.Sequence[str] = (),
 ) -> bool:
     """Starts a playbook, and once `when` says so ends all its processes at once, as a machine that loses power would.
 
@@ -181,7 +182,7 @@ def killed(
     with tempfile.TemporaryDirectory(prefix="hwaccel-site-") as scratch:
         folder = pathlib.Path(scratch)
         groups = {group: {"hosts": hosts} for group, hosts in {"gpu_clusters": clusters, **(machines or {})}.items()}
-        command = _command(folder, name, groups, ())
+        command = _command(folder, name, groups, arguments)
         null, deadline = subprocess.DEVNULL, time.monotonic() + timeout
         known = _environment(folder, folder / "record.json") | (environment or {})
         process = subprocess.Popen(

@@ -4,6 +4,7 @@
 """Writes the results of a run into the file that HWACCEL_RECORD names, as one JSON document: tasks, recap and custom statistics.
 
 With HWACCEL_ARGUMENTS, this file gets a line with name and arguments for each start of a module of this collection.
+With HWACCEL_STARTED, this file gets a line with time and name as soon as a task starts on a host, for whoever kills a run at one of them.
 """
 
 from __future__ import annotations
@@ -63,6 +64,9 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_start(self, host: t.Any, task: t.Any) -> None:
         self._started.setdefault((host.get_name(), task._uuid), time.monotonic())
+        if path := os.environ.get("HWACCEL_STARTED"):
+            with open(path, "a", encoding="utf-8") as stream:
+                stream.write(f"{time.monotonic():.2f} {task.get_name()}\n")
 
     def _record(self, result: t.Any, outcome: str, ignored: bool = False) -> None:
         task = getattr(result, "task", None) or result._task
