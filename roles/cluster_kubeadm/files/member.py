@@ -22,7 +22,7 @@ member.py configure ADDRESS PATH         writes ConfigMaps, and restarts kube-pr
 member.py proxied ADDRESS                prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
-member.py withdraw TOKEN_ID ADDRESS      deletes the bootstrap token and the certificates that kubeadm has uploaded
+member.py withdraw ADDRESS               deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
 
 Certificates are those that kubeadm has written. etcd is asked through its JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway).
 Needs Python 3.6 or newer, and nothing else.
@@ -55,6 +55,8 @@ PENDING = "hwaccel.gpu/pending"
 PORTS = {10250: "a kubelet", 2380: "etcd"}
 CONFIGURATION = ("kubeadm-config", "kubelet-config", "kube-proxy")
 MERGE = "application/merge-patch+json"
+#: Description of bootstrap tokens that the role creates.
+OURS = b"hwaccel.gpu"
 #: Status of `forget`.
 OCCUPIED = 3
 #: Seconds for an answer.
@@ -349,12 +351,16 @@ def restart(*pods):
         print(f"restart the static pod {pod}")
 
 
-def withdraw(token, address):
-    tls, secrets = administrator(), system(address, "secrets")
+def withdraw(address):
+    tls, secrets = administrator(), system(address, "secrets").rstrip("/")
+    tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
+    ours = base64.b64encode(OURS).decode("ascii")
+    names = [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == ours]
     # kubeadm gives the certificates a token as their owner, which only serves to end them.
-    owners = json.loads(found(secrets + "kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
-    for name in ["bootstrap-token-" + token, "kubeadm-certs"] + [one["name"] for one in owners]:
-        deleted(secrets + name, tls)
+    owners = json.loads(found(secrets + "/kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
+    for name in [*names, *(one["name"] for one in owners), "kubeadm-certs"]:
+        if deleted(f"{secrets}/{name}", tls):
+            print(f"delete the secret {name}")
 
 
 def uid(address):

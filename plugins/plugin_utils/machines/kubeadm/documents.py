@@ -34,7 +34,8 @@ def init(settings: Data, machine: Data, secrets: Data) -> str:
     configuration = {
         "apiVersion": _API,
         "kind": "InitConfiguration",
-        "bootstrapTokens": [{"token": secrets["token"], "ttl": _TOKEN_TTL}],
+        # Those of runs that were killed are found by their description (roles/cluster_kubeadm/files/member.py).
+        "bootstrapTokens": [{"token": secrets["token"], "ttl": _TOKEN_TTL, "description": "hwaccel.gpu"}],
         "certificateKey": secrets["certificate_key"],
         "localAPIEndpoint": {"advertiseAddress": machine["address"]},
         "nodeRegistration": _registration(settings, machine, [_SERVER_TAINT]),

@@ -24,7 +24,7 @@ _IMAGES = "/var/lib/containerd"
 
 
 def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The plan, in plain data. settings: as for plan.plan. found, turn, identity: as plan.plan documents them, for the plan of the cluster.
+    """The plan, in plain data. settings: as for plan.plan. busy, found, turn, identity: as plan.plan documents them, for the plan of the cluster.
 
     left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether
     what the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their
@@ -46,6 +46,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {
         "messages": [*others, *([f"snapshots of etcd stay in {places.SNAPSHOTS}"] if snapshots else [])],
         "faults": [fault.as_dict() for fault in (*damaged, *foreign)],
+        "busy": sorted(host.processes),
         "found": now.as_dict(),
         "turn": Turn().as_dict(),
         # A machine that is gone already may have given its name to another one.
@@ -57,7 +58,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "network": recorded and bool(kept.files),
         "confirmed": host.text(places.TEARDOWN).strip(),
         "stops": stops,
-        "absent": ours,
+        "absent": [*ours, *([places.SECRETS] if host.fact("secrets") else [])],
         "reload_units": bool(stops),
         "actions": [one.as_dict() for one in _services(host, kept, stops)],
         "packages": list(kept.packages),

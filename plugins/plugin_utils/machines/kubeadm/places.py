@@ -25,6 +25,9 @@ SNAPSHOTS = f"{FOLDER}/snapshots"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
 
+#: Of one run, which removes it at its end.
+SECRETS = "/run/hwaccel-gpu-kubeadm"
+
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = f"{KUBERNETES}/pki/ca.crt"
 #: Absent where another program holds the authorities.

@@ -53,6 +53,7 @@ _text = functools.partial(templating.render, "cluster_kubeadm")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_kubeadm_.
 
+    busy: process IDs of kubeadm, which a run that was killed has left running.
     found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them;
     held: those that it is to hold; kubelet: the package that the machine's turn installs, empty if there is none.
     programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
@@ -80,6 +81,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     return {
         "messages": [*_expiry(issued), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
+        "busy": sorted(host.processes),
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
         "identity": prerequisites.identity(host, settings["node"], skipped),

@@ -27,6 +27,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.KUBELET_CONFIG,
     ),
     "keys": ("exists", *places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY),
+    "secrets": ("exists", places.SECRETS),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
     **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
     # The time of a program's contents may be that of its build.
@@ -65,6 +66,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         patterns=(f"{places.IMPORTED}/*",),
         checksums=(*(f"{places.PROGRAMS_FOLDER}/{name}" for name in names), places.STAGED),
         units=("kubelet", "containerd", "crio", *places.FOREIGN),
+        processes=("kubeadm",),
         commands=(
             CommandRequest("kubelet", ("kubelet", "--version")),
             CommandRequest("kubeadm", ("kubeadm", "version", "-o", "short")),

@@ -64,8 +64,9 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     wanted = version_of(settings["version"])
     older = _older(now, wanted)
     stale = _stale(host, settings, writes) if not older else ()
-    begun = host.text(places.TURN)
-    record, applied = _recorded(begun), _recorded(host.text(places.CONFIGURATION))
+    record, applied = _recorded(host.text(places.TURN)), _recorded(host.text(places.CONFIGURATION))
+    # A run was killed when everything was done but to remove its secrets.
+    begun = host.text(places.TURN) or host.fact("secrets")
     wanted_parts = documents.components(settings)
     issued = certificates(host, (wanted_parts[documents.CLUSTER]["apiServer"] or {}).get("certSANs", ()))
     changed = _changed(applied, wanted_parts, serves=now.serves) if not older else {}

@@ -81,7 +81,7 @@ def test_a_cluster_is_initialized_with_all_that_is_set() -> None:
     assert found["InitConfiguration"] == {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",
-        "bootstrapTokens": [{"token": SECRETS["token"], "ttl": "15m"}],
+        "bootstrapTokens": [{"token": SECRETS["token"], "ttl": "15m", "description": "hwaccel.gpu"}],
         "certificateKey": SECRETS["certificate_key"],
         "localAPIEndpoint": {"advertiseAddress": "10.0.0.11"},
         "nodeRegistration": {

@@ -46,6 +46,11 @@ def test_all_that_the_role_has_made_goes() -> None:
     assert made["left"] and made["network"] and made["identity"] == {"node name": "cp1"}
 
 
+def test_secrets_that_a_run_has_left_go_too() -> None:
+    machine = server(facts={"secrets": places.SECRETS})
+    assert places.SECRETS in restored(machine)["absent"] and places.SECRETS not in restored(server())["absent"]
+
+
 def test_a_machine_that_was_never_one_of_the_cluster_is_left_alone() -> None:
     made = restored(Host())
     assert predicted(made, absent=True) == [] and made["removed"] == [] and not made["resets"] and not made["left"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import io
 import json
@@ -241,21 +242,34 @@ def test_nothing_is_removed_if_another_machine_has_the_name(member: t.Any, capsy
     assert {asked.partition(" ")[0] for asked, _body in cluster.asked} == {"GET"}
 
 
-def test_secrets_are_withdrawn_whether_they_are_there_or_not(member: t.Any) -> None:
+def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(member: t.Any) -> None:
     secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
+    tokens = [
+        {"metadata": {"name": f"bootstrap-token-{name}"}, "data": {"description": base64.b64encode(text).decode()}}
+        for name, text in (("abcdef", b"hwaccel.gpu"), ("ghijkl", b"of an administrator"), ("mnopqr", b"hwaccel.gpu"))
+    ]
+    listed = f"GET {secrets}?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
     owned = {"metadata": {"ownerReferences": [{"name": "bootstrap-token-uvwxyz"}]}}
-    cluster = Cluster(**{f"GET {secrets}/kubeadm-certs": owned, f"DELETE {secrets}/bootstrap-token-abcdef": {}})
+    cluster = Cluster(
+        **{
+            listed: {"items": tokens},
+            f"GET {secrets}/kubeadm-certs": owned,
+            f"DELETE {secrets}/bootstrap-token-abcdef": {},
+        }
+    )
     member.ask = cluster.ask
-    assert member.main("withdraw", "abcdef", "10.0.0.11") == 0
+    assert member.main("withdraw", "10.0.0.11") == 0
     assert [asked for asked, _body in cluster.asked] == [
+        listed,
         f"GET {secrets}/kubeadm-certs",
         f"DELETE {secrets}/bootstrap-token-abcdef",
-        f"DELETE {secrets}/kubeadm-certs",
+        f"DELETE {secrets}/bootstrap-token-mnopqr",
         f"DELETE {secrets}/bootstrap-token-uvwxyz",
+        f"DELETE {secrets}/kubeadm-certs",
     ]
-    member.ask = Cluster(**{f"DELETE {secrets}/bootstrap-token-abcdef": 500}).ask
+    member.ask = Cluster(**{listed: {"items": tokens}, f"DELETE {secrets}/bootstrap-token-abcdef": 500}).ask
     with pytest.raises(urllib.error.HTTPError):
-        member.main("withdraw", "abcdef", "10.0.0.11")
+        member.main("withdraw", "10.0.0.11")
 
 
 def test_addresses_of_ipv6_get_brackets(member: t.Any) -> None:

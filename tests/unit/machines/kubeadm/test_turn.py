@@ -134,6 +134,17 @@ def test_what_was_recorded_when_it_began(text: str, gated: bool | None) -> None:
     assert (now.begun, now.gated) == (True, gated)
 
 
+def test_secrets_of_a_run_that_was_killed_are_removed_in_a_turn() -> None:
+    machine = host(facts={"secrets": places.SECRETS})
+    now = turn(machine, NEW, found.found(machine), ())
+    assert (now.reasons, now.begun, now.gated, now.restart) == ((_INTERRUPTED,), True, None, False)
+
+
+def test_kubeadm_that_still_runs_is_reported() -> None:
+    machine = dataclasses.replace(host(), processes={"4711": 900.0})
+    assert plan(machine, NEW)["busy"] == ["4711"] and plan(host(), NEW)["busy"] == []
+
+
 def test_a_machine_that_is_no_member_has_no_turn() -> None:
     assert of(Host(commands={"kubelet": Command(0, "Kubernetes v1.36.3")}, files=RECORD)) == Turn()
 
