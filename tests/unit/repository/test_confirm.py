@@ -123,3 +123,10 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
     )
     # It removes machines only once they are in cluster_kubeadm_confirmed, which this sets by the confirmation.
     assert "__cluster_kubeadm_confirm" in texts["cluster_kubeadm"] and "command" not in texts["cluster_kubeadm"]
+
+
+def test_every_machine_has_recorded_a_removal_before_one_of_them_leaves() -> None:
+    """This reproduces a defect: a run that was killed once the servers were gone was not continued by its own confirmation, the UID."""
+    plays = yaml.safe_load((TOP / "playbooks" / "cluster_kubeadm.yml").read_text(encoding="utf-8"))
+    parts = [task.get("vars", {}).get("hwaccel_machines_part") for play in plays for task in play.get("tasks", ())]
+    assert parts.index("doom") + 1 == parts.index("leave")
