@@ -170,17 +170,18 @@ def reasons(phases: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> dict[
     """Problems and failures by machine, of all phases. outcomes: by host and phase."""
     found: dict[str, list[str]] = {}
     for name, host, outcome in _outcomes(phases, outcomes):
-        texts = closing.summarized(outcome)["reasons"]
+        # Of a machine that is held, the cause is reported where it is.
+        texts = closing.summarized(outcome)["reasons"] if outcome["state"] != closing.HELD else []
         if texts:
             found.setdefault(host, []).extend(text if host in text else f"{name}: {text}" for text in texts)
     return found
 
 
 def changes(phases: c.Mapping[str, Row], outcomes: c.Mapping[str, Row]) -> list[str]:
-    """What phases have changed on machines, in their order; what was changed on several is told once. A cluster itself has the steps that made it."""
+    """What phases have changed on machines, in their order; what was changed on several is reported once. A cluster itself has the steps that made it."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, host, outcome in _outcomes({name: one for name, one in phases.items() if name != CLUSTER}, outcomes):
-        for text in outcome.get("changes") or ():
+        for text in outcome["changes"] if _done(outcome) else ():
             found.setdefault((name, str(text)), []).append(host)
     return [f"{name}: {some(hosts)}: {text}" for (name, text), hosts in found.items()]
 

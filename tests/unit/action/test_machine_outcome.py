@@ -141,3 +141,68 @@ def test_a_run_on_which_all_is_well_succeeds(collections: pathlib.Path, tmp_path
     code, output, machines = run(collections, tmp_path, "main", ("fine", "well"))
     assert (code, [one["succeeded"] for one in machines.values()]) == (0, [True, True]), output[-3000:]
     assert "All 2 machines are configured; 2 machines changed" in output
+
+
+#: The load balancer of the first cluster fails. The second cluster has one that is well.
+PHASES = """
+- hosts: gpu_clusters
+  gather_facts: false
+  tasks:
+    - ansible.builtin.set_fact:
+        hwaccel_phase_machines:
+          load_balancer: {{serves: true, hosts: "{{{{ served[inventory_hostname][0] }}}}"}}
+          node_runtime: {{serves: false, hosts: "{{{{ served[inventory_hostname][1] }}}}"}}
+      vars:
+        served: {{one: [[lists], [fine, hides]], two: [[well], [also]]}}
+- hosts: lists,well
+  gather_facts: false
+  strategy: free
+  tasks:
+    - ansible.builtin.include_tasks: "{root}/playbooks/tasks/machines.yml"
+      vars: {{hwaccel_machines_role: pretend, hwaccel_machines_part: main, hwaccel_phase: load_balancer}}
+- hosts: fine,hides,also
+  gather_facts: false
+  strategy: free
+  tasks:
+    - ansible.builtin.include_tasks: "{root}/playbooks/tasks/machines.yml"
+      vars: {{hwaccel_machines_role: pretend, hwaccel_machines_part: main, hwaccel_phase: node_runtime}}
+- ansible.builtin.import_playbook: "{root}/playbooks/summary.yml"
+"""
+
+
+def test_a_phase_that_fails_holds_back_later_ones_of_its_cluster_only(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "play.yml").write_text(PHASES.format(root=plays.ROOT), encoding="utf-8")
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    machines = {name: {**local, "hwaccel_cluster": "one"} for name in ("lists", "fine", "hides")}
+    machines |= {name: {**local, "hwaccel_cluster": "two"} for name in ("well", "also")}
+    groups = {"gpu_clusters": {"hosts": {"one": local, "two": local}}, "workers": {"hosts": machines}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
+    environ = programs.environment(tmp_path) | {
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
+        "ANSIBLE_NOCOLOR": "1",
+        "HOME": str(tmp_path),
+    }
+    command = [
+        str(plays.PROGRAM), "-i", "hosts.yml", "-e", f"hwaccel_summary_file={tmp_path}/summary.json", "play.yml",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 2, done.stdout[-3000:]
+    written = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    jsonschema.validate(written, json.loads((plays.ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8")))
+    one, two = (written["clusters"][name] for name in ("one", "two"))
+    assert one["machine_faults"] == {
+        "lists": [
+            "load_balancer: one is wrong. Next: mend it",
+            "load_balancer: two is wrong. Next: mend it too",
+        ]
+    }
+    # What was planned there has perhaps been done in part.
+    assert (one["machine_steps"], one["succeeded"]) == ([], False)
+    assert two["machine_faults"] == {}
+    assert two["machine_steps"] == ["load_balancer: well: write /etc/well", "node_runtime: also: write /etc/also"]
+    assert "Machines that failed:\n  lists: load_balancer: one is wrong" in done.stdout
+    assert "1 machine has failed: lists" in done.stdout
+    # Nothing has run on the other machines of the cluster, although a task would fail there.
+    assert "planted" not in done.stdout + done.stderr and "fatal: [hides]" not in done.stdout

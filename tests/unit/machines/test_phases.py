@@ -133,7 +133,7 @@ def test_outcomes_are_told_by_machine_and_by_change() -> None:
     outcomes = {
         "lb-a": {"load_balancer": changed},
         "shared1": {"load_balancer": changed},
-        "a-w1": {"machine_boot": FAILED, "cluster": closing.ended(closing.HELD, [])},
+        "a-w1": {"machine_boot": FAILED, "cluster": closing.ended(closing.HELD, [], ["a could not be made"])},
         "a-w2": {"cluster": closing.ended(closing.DONE, [], changes=["install containerd"])},
     }
     found = planned("a")
