@@ -306,6 +306,10 @@ _SLOW_BOOT = {
     "boot firmware": ("tests/boot/test_uefi_boot.py",),
     "boot balancers": SERVICES["load balancers"],
 }
+_SLOW_CLUSTER = {
+    "clusters killed": ("tests/cluster/test_kills.py",),
+    "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
+}
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)
 SOAK_NODE = (
@@ -313,7 +317,9 @@ SOAK_NODE = (
     Job("node bring-ups", "core-2.19", ("sh", "-c", BRING_UPS), (NODE_PARTS.name,), limit=SOAK_LIMIT, sandbox=True),
 )
 SOAK_BOOT = slow({**_SLOW_BOOT, "boot services": rest("tests/boot", _SLOW_BOOT)}, "metal", BOOT_PARTS.name, ISOLATED)
-SOAK_CLUSTER = slow({"clusters": ("tests/cluster",)}, "metal", CLUSTER_PARTS.name, ISOLATED)
+SOAK_CLUSTER = slow(
+    {**_SLOW_CLUSTER, "clusters": rest("tests/cluster", _SLOW_CLUSTER)}, "metal", CLUSTER_PARTS.name, ISOLATED
+)
 FRESH = tuple(
     Job(
         f"fresh {name}",

@@ -78,3 +78,8 @@ def after(kills: c.Sequence[Kill], word: str) -> list[Kill]:
     rest = list(itertools.dropwhile(lambda kill: f" : {word} |" not in kill.name, kills))
     first = {kill.name: kill.occurrence for kill in reversed(rest)}
     return [dataclasses.replace(kill, occurrence=kill.occurrence - first[kill.name] + 1) for kill in rest]
+
+
+def once(kills: c.Sequence[Kill]) -> list[Kill]:
+    """Those that a run with fewer machines has, too."""
+    return [kill for kill in kills if kill.occurrence == 1]
