@@ -18,6 +18,7 @@ _OPTIONS: dict[str, dict[str, t.Any]] = {
     "state": {"type": "str", "required": True, "choices": [closing.BEGUN, closing.DONE, closing.FAILED]},
     "phase": {"type": "str", "default": ""},
     "reads": {"type": "bool", "default": False},
+    "changes": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -34,7 +35,7 @@ class ActionModule(ActionBase):
         role, batch = args["role"], [str(name) for name in variables["ansible_play_batch"]]
         result |= {"changed": False, "stop": False, "held": False}
         if args["state"] != closing.BEGUN:
-            outcome = self._ended(variables, role, batch, args["state"] == closing.FAILED)
+            outcome = self._ended(variables, role, batch, args)
             return self._kept(result, args, variables, outcome)
         if args["phase"]:
             why = [] if args["reads"] else self._held(args["phase"], role, variables)
@@ -63,7 +64,8 @@ class ActionModule(ActionBase):
         ended = closing.stopped(mine, {name: one for name, one in outcomes.items() if name in peers})
         return ["all machines of an earlier batch failed"] if ended else []
 
-    def _ended(self, variables: Row, role: str, batch: list[str], failed: bool) -> Row:
+    def _ended(self, variables: Row, role: str, batch: list[str], args: Row) -> Row:
+        failed = args["state"] == closing.FAILED
         own = _variables.plain(variables.get(f"{role}_outcome") or {})
         if "failed" in own:
             return closing.of_boot(own, batch, variables.get("__machine_boot_plan") or {})
@@ -72,7 +74,7 @@ class ActionModule(ActionBase):
             return closing.ended(closing.REFUSED, batch, problems)
         planned = _variables.plain(variables.get(f"{role}_predicted") or [])
         if not failed:
-            return closing.ended(closing.DONE, batch, changes=planned + _openings(variables))
+            return closing.ended(closing.DONE, batch, changes=[*planned, *_openings(variables), *args["changes"]])
         # They are read here and not in the playbook: there the variables of the failed task would be evaluated, which may be undefined by now.
         task: Row = variables["ansible_failed_task"]
         failure: Row = _variables.plain(variables["ansible_failed_result"])

@@ -39,6 +39,11 @@ options:
     description: Whether the role only reads, so that the machine is never held.
     type: bool
     default: false
+  changes:
+    description: With O(state=done), what was changed in addition to C(ROLE_predicted).
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - hwaccel.gpu.attributes.info_module
 seealso:

@@ -26,6 +26,10 @@ _LISTS = ("clusters", "contexts", "users")
 _OF_HEADERS = "!#$&'*+-.^_`|~"
 
 
+class MissingKubeconfig(HwaccelError):
+    """No file is at the path of the kubeconfig."""
+
+
 def load(kubeconfig: t.Any, context: str = "") -> Credentials:
     """kubeconfig: a dictionary, YAML text, a path or several paths separated by the system's separator."""
     config, source = _read(kubeconfig)
@@ -115,7 +119,7 @@ def _read(kubeconfig: t.Any) -> tuple[dict[str, t.Any], str]:
     paths = [os.path.expanduser(os.path.expandvars(path)) for path in text.split(os.pathsep) if path]
     found = [path for path in paths if os.path.exists(path)]
     if not found:
-        raise HwaccelError(
+        raise MissingKubeconfig(
             "the kubeconfig does not exist",
             text,
             f"the module runs on {os.uname().nodename} and looks for it there",

@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CL
 #: and can contain Secrets.
 _LONGEST_SHOWN = 400
 #: Never shown, even if short, because they contain manifests or a whole kubeconfig.
-_NEVER_SHOWN = frozenset({"definition", "kubeconfig", "patches", "texts", "wait_resume", "workloads"})
+_NEVER_SHOWN = frozenset({"definition", "kubeconfig", "made", "patches", "texts", "wait_resume", "workloads"})
 
 
 @dataclasses.dataclass(frozen=True)

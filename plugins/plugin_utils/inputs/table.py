@@ -161,6 +161,7 @@ SHARED: dict[str, Variable] = {
     "hwaccel_installer": Variable(values.choice("", "kubeadm")),
     "hwaccel_api_endpoint": Variable(_ENDPOINT),
     "hwaccel_even_servers": _TRUTH,
+    "hwaccel_kubeconfig_file": _TEXT,
     "hwaccel_kubernetes_version": Variable(kinds.kubernetes_version),
     "hwaccel_pools": Variable(settings.pools, as_text=True),
     "hwaccel_namespace": Variable(kinds.namespace),
