@@ -41,6 +41,19 @@ def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[
     return {key: variables[name] for key, name in keys.items() if variables.get(name) not in (None, "")}
 
 
+def is_new(variables: c.Mapping[str, t.Any]) -> bool:
+    """Whether a cluster is not there yet, as it is declared, or as playbooks derive it. variables: of its host.
+
+    Where the plan of its installer is known in this run, a declaration may be out of date.
+    """
+    installer = variables.get("hwaccel_installer")
+    plan = variables.get(f"cluster_{installer}_plan") if installer else None
+    initializes = any(step["do"] == "init" for step in (plan or {}).get("steps") or ())
+    if plan and not plan.get("faults") and (not initializes or variables.get(f"cluster_{installer}_made")):
+        return False
+    return bool(machines.truth(variables.get("hwaccel_new_cluster")))
+
+
 def _machine(name: str, variables: c.Mapping[str, t.Any], role: str, lone: str) -> dict[str, t.Any]:
     return {
         "name": variables.get("hwaccel_node_name") or name,

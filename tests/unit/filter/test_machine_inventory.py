@@ -73,6 +73,24 @@ def test_bootstrap_of_a_new_cluster_is_not_complete_until_it_answers() -> None:
         )
 
 
+def test_a_cluster_that_is_installed_is_not_new_if_its_plan_does_not_initialize_it() -> None:
+    init, join = ({"steps": [{"do": do}], "faults": []} for do in ("init", "join agents"))
+    declared = {"hwaccel_installer": "kubeadm", "hwaccel_new_cluster": True}
+    for more, joined in (
+        ({**declared, "cluster_kubeadm_plan": init}, {"edge": []}),
+        ({**declared, "cluster_kubeadm_plan": init, "cluster_kubeadm_made": True}, {}),
+        # Its machines may be off.
+        ({"cluster_kubeadm_plan": init}, {}),
+        # A declaration that was left in the inventory.
+        ({**declared, "cluster_kubeadm_plan": join}, {}),
+        # Machines could not be looked at, so nothing is known.
+        ({"cluster_kubeadm_plan": {"steps": [], "faults": [{"text": "silent"}]}}, {}),
+        (declared, {"edge": []}),
+    ):
+        hosts = {**HOSTS, "edge": {**HOSTS["edge"], "hwaccel_installer": "kubeadm", **more}}
+        assert machine_inventory(GROUPS, "dns_pxe", hosts, "lb-9")["joined"] == joined
+
+
 def test_machines_need_not_name_the_only_cluster() -> None:
     groups = {"gpu_clusters": ["ocp"], "load_balancers": ["lb-0"], "workers": ["w0"]}
     hosts = {**HOSTS, "w0": {"ansible_host": "10.0.0.21"}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
 #: Variables of clusters by the keys of the role.
@@ -39,4 +39,4 @@ def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
     requested = variables.get("hwaccel_asked_nodes") or {}
     if "nodes" in requested:
         return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in requested["nodes"]]
-    return [] if machines.truth(variables.get("hwaccel_new_cluster")) else None
+    return [] if inventory.is_new(variables) else None

@@ -44,7 +44,7 @@ def _leaves(variables: c.Mapping[str, t.Any]) -> bool:
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     requested = variables.get("hwaccel_bootstrap") or {}
     complete = requested.get("complete")
-    if complete is None and machines.truth(variables.get("hwaccel_new_cluster")):
+    if complete is None and inventory.is_new(variables):
         # If the cluster does not answer, its bootstrap is not complete, even if an earlier cluster had this name.
         complete = False
     return {
