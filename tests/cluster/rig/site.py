@@ -46,7 +46,7 @@ CONTAINERD = """version = 2
 CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
 #: Without zeros, kube-proxy would write limits of connections for the whole host.
 CONNTRACK = {"maxPerCore": 0, "min": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"}
-_CONFIGURATION = {
+CONFIGURATION = {
     # The default of 20 seconds is most of the time of an upgrade, which replaces four static pods one by one.
     "KubeletConfiguration": {**IN_CONTAINER, "fileCheckFrequency": "2s"},
     "KubeProxyConfiguration": {"conntrack": CONNTRACK},
@@ -161,7 +161,7 @@ class Site:
             "cluster_kubeadm_service_network": SERVICE_SUBNET,
             "cluster_kubeadm_cgroup_driver": "cgroupfs",
             "cluster_kubeadm_ignored_errors": ["SystemVerification"],
-            "cluster_kubeadm_configuration": _CONFIGURATION,
+            "cluster_kubeadm_configuration": CONFIGURATION,
             # All machines are on one computer, whose clock and disk are not the tests' business.
             "cluster_kubeadm_skipped_checks": ["clock", "disk", "identity", "swap", "cgroup"],
             **self.variables,

@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
     documents,
     leaving,
     plan,
+    verdict,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import request as asking
 
@@ -91,3 +92,8 @@ def connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
     for one in config["clusters"]:
         one["cluster"]["server"] = f"https://{endpoint}"
     return {"kubeconfig": config}
+
+
+def judged(result: _Data, name: str, endpoint: str, journal: str) -> str:
+    """As verdict.verdict documents it, as text. result: of kubeadm, or of what has asked for the node's health. name: of the machine."""
+    return str(verdict.verdict(name, endpoint, verdict.output(result), journal))

@@ -1,0 +1,93 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One machine of a batch that cannot join: the other does, the run tells why, and the next one completes it. With the credentials that a run leaves behind."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+import subprocess
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, NAME, Site
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import certificate
+
+_TABLE = "inet unreachable"
+
+
+def nft(machine: Machine, *argv: str) -> None:
+    """A machine of the rig has no such program."""
+    subprocess.run(["nsenter", f"--net={machine.port.namespace}", "nft", *argv], check=True, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("credentials")
+
+
+@pytest.fixture(scope="module")
+def site(rig: ClusterRig, folder: pathlib.Path) -> Site:
+    site = Site(rig, servers=("s1",), agents=("a1", "a2"))
+    site.variables["hwaccel_kubeconfig_file"] = str(folder / "admin.conf")
+    # The default is five minutes.
+    configuration: dict[str, t.Any] = {**CONFIGURATION, "JoinConfiguration": {"timeouts": {"discovery": "30s"}}}
+    site.variables["cluster_kubeadm_configuration"] = configuration
+    return site
+
+
+@pytest.mark.slow
+def test_a_machine_that_does_not_reach_the_endpoint_gets_a_verdict_and_the_other_joins(
+    site: Site, folder: pathlib.Path
+) -> None:
+    lost = site.machines["a2"]
+    nft(lost, "add", "table", *_TABLE.split())
+    nft(lost, "add", "chain", *_TABLE.split(), "out", "{ type filter hook output priority 0; }")
+    address = site.machines["s1"].address
+    nft(lost, "add", "rule", *_TABLE.split(), "out", f"ip daddr {address} tcp dport 6443 drop")
+    run = site.play("cluster_kubeadm", timeout=2400)
+    print(run.stdout[-6000:])
+    assert run.rc != 0
+    assert site.versions().keys() == {"s1", "a1"}
+    assert run.summary["a1"]["succeeded"] and run.summary["s1"]["succeeded"]
+    (reason,) = run.summary["a2"]["reasons"]
+    assert "a2 did not become a healthy node: it does not reach the API server" in reason and address in reason
+    assert run.summary[NAME]["reasons"] == [reason] and "Next: ask it from the machine" in reason
+    nft(lost, "delete", "table", *_TABLE.split())
+    again = site.done()
+    assert [text.partition(":")[0] for text in again.summary[NAME]["changes"]][-1] == "join a2"
+    assert site.versions().keys() == {"s1", "a1", "a2"}
+    last = site.done()
+    assert last.changed() == 0 and all(one["changes"] == [] for one in last.summary.values())
+
+
+@pytest.mark.slow
+def test_the_kubeconfig_is_on_the_controller_for_its_owner_only(site: Site, folder: pathlib.Path) -> None:
+    path = folder / "admin.conf"
+    assert path.stat().st_mode & 0o777 == 0o600
+    config = yaml.safe_load(path.read_text())
+    assert config["clusters"][0]["cluster"]["server"] == f"https://{site.machines['s1'].address}:6443"
+    site.variables["hwaccel_connection"] = {"kubeconfig": str(path)}
+    run = site.done("-vvv", "--diff")
+    assert run.changed() == 0
+    key = config["users"][0]["user"]["client-key-data"]
+    assert key not in run.stdout and base64.b64decode(key).decode("ascii") not in run.stdout
+
+
+@pytest.mark.slow
+def test_a_connection_to_another_cluster_stops_the_run_before_anything_is_changed(
+    site: Site, folder: pathlib.Path
+) -> None:
+    config = yaml.safe_load((folder / "admin.conf").read_text())
+    other = base64.b64encode(certificate().encode()).decode()
+    config["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:9", "certificate-authority-data": other}
+    site.variables["hwaccel_connection"] = {"kubeconfig": config, "retry_timeout": 0}
+    run = site.play("cluster_kubeadm", timeout=600)
+    assert run.rc != 0 and run.changed() == 0
+    (reason,) = run.summary[NAME]["reasons"]
+    assert "hwaccel_connection is that of another cluster than the one of the machines" in reason
