@@ -21,6 +21,7 @@ member.py observe ADDRESS                prints what the cluster tells of itself
 member.py configure ADDRESS PATH         writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
 member.py proxied ADDRESS                prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
+member.py plans ADDRESS                  prints the Plans of system-upgrade-controller in JSON, by namespace and name, which upgrade nodes too
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw ADDRESS               deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
 
@@ -220,6 +221,13 @@ def found(url, tls, method="GET"):
     return None
 
 
+def plans(address):
+    """Source: pkg/apis/upgrade.cattle.io/v1/types.go of https://github.com/rancher/system-upgrade-controller."""
+    text = found(f"https://{joined(address, '6443')}/apis/upgrade.cattle.io/v1/plans", administrator())
+    listed = [one["metadata"] for one in json.loads(text or "{}").get("items", ())]
+    print(json.dumps(sorted(f"{one['namespace']}/{one['name']}" for one in listed)))
+
+
 def deleted(url, tls):
     return found(url, tls, "DELETE") is not None
 
@@ -383,7 +391,7 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "proxied": functools.partial(tried, "kube-proxy", proxied), "quorum": quorum}
     if command not in checks:
-        does = {one.__name__: one for one in (configure, configured, forget, nodes, observe, restart, uid, withdraw)}
+        does = {one.__name__: one for one in (configure, configured, forget, nodes, observe, plans, restart, uid, withdraw)}
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

@@ -429,3 +429,17 @@ def test_kube_proxy_has_to_run_everywhere(member: t.Any, capsys: t.Any, status: 
     assert told in capsys.readouterr().out
     unmarked = {"metadata": {"annotations": {"hwaccel.gpu/pending": None}}}
     assert [one for one in cluster.asked if one[0] == mark] == ([] if told else [(mark, unmarked)])
+
+
+def test_plans_of_another_controller_are_named_and_none_where_it_is_not(member: t.Any, capsys: t.Any) -> None:
+    url = f"GET {SERVER}/apis/upgrade.cattle.io/v1/plans"
+    plans = [{"metadata": {"namespace": "system-upgrade", "name": name}} for name in ("server", "agent")]
+    for answers, named in (
+        ({url: {"items": plans}}, ["system-upgrade/agent", "system-upgrade/server"]),
+        ({url: {"items": []}}, []),
+        # Without its CRD.
+        ({}, []),
+    ):
+        member.ask = Cluster(**answers).ask
+        assert member.main("plans", "10.0.0.11") == 0
+        assert json.loads(capsys.readouterr().out) == named
