@@ -36,6 +36,11 @@ class ActionModule(ActionBase):
             # hostvars also has the facts of a machine that has left the play.
             outcome = variables["hostvars"].raw_get(name).get(f"{args['role']}_outcome")
             summaries[name] = closing.summarized(_variables.plain(outcome) if outcome else None)
+            needs = _variables.plain(variables["hostvars"].raw_get(name).get(f"{args['role']}_bundle") or {}).get(
+                "needs"
+            )
+            if args["entry"] == "bundle" and needs:
+                summaries[name]["needs"] = needs
         summaries = closing.with_problems(summaries, args["problems"])
         _summary_file.write(args["path"], {"machines": summaries})
         _lines.show(closing.lines(summaries, args["entry"], self._task.check_mode), self._task, variables)
