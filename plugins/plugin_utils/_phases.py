@@ -34,12 +34,12 @@ def serving(host: str, found: c.Mapping[str, Row], variables: Row) -> dict[str, 
     return _outcomes([host, *found, *(name for hosts in served for name in hosts)], variables["hostvars"])
 
 
-def reasons(of_cluster: Row, hostvars: t.Any) -> dict[str, list[str]]:
+def reasons(of_cluster: c.Mapping[str, t.Any], hostvars: t.Any) -> dict[str, list[str]]:
     """Problems and failures by machine, of all phases of a cluster. of_cluster: variables of its host."""
     return phases.reasons(*_of_cluster(of_cluster, hostvars))
 
 
-def unanswered(of_cluster: Row, new: t.Any) -> list[str]:
+def unanswered(of_cluster: c.Mapping[str, t.Any], new: t.Any) -> list[str]:
     """Problems of machines that do not answer, and may be nodes of the cluster. new: its hwaccel_new_cluster."""
     phase = (of_cluster.get(PHASES) or {}).get("machine_boot") or {}
     rows = (of_cluster["hostvars"].raw_get(name) for name in _variables.plain(phase.get("hosts") or []))
@@ -53,12 +53,12 @@ def unanswered(of_cluster: Row, new: t.Any) -> list[str]:
     return phases.unanswered(wanted, names, bool(machines.truth(new)))
 
 
-def changes(of_cluster: Row, hostvars: t.Any) -> list[str]:
+def changes(of_cluster: c.Mapping[str, t.Any], hostvars: t.Any) -> list[str]:
     """What its phases have changed, or would change in check mode."""
     return phases.changes(*_of_cluster(of_cluster, hostvars))
 
 
-def _of_cluster(of_cluster: Row, hostvars: t.Any) -> tuple[Row, dict[str, Row]]:
+def _of_cluster(of_cluster: c.Mapping[str, t.Any], hostvars: t.Any) -> tuple[Row, dict[str, Row]]:
     found = _variables.plain(of_cluster.get(PHASES) or {})
     return found, _outcomes([name for one in found.values() for name in one["hosts"]], hostvars)
 

@@ -391,7 +391,9 @@ def configured(endpoint):
 def main(command, *arguments):
     checks = {"health": health, "proxied": functools.partial(tried, "kube-proxy", proxied), "quorum": quorum}
     if command not in checks:
-        does = {one.__name__: one for one in (configure, configured, forget, nodes, observe, plans, restart, uid, withdraw)}
+        does = {
+            one.__name__: one for one in (configure, configured, forget, nodes, observe, plans, restart, uid, withdraw)
+        }
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)
     for one in reasons:

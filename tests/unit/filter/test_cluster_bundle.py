@@ -22,6 +22,7 @@ SETTINGS: dict[str, t.Any] = {
     ],
     "images": [{"source": "/files/node.tar", "checksum": SUM}],
     "runtime_packages": ["containerd"],
+    "packages": ["kubectl"],
     "pause_image": "registry.k8s.io/pause:3.10.2",
     "image_repository": "",
     "proxy_mode": "nftables",

@@ -48,8 +48,12 @@ def needs(settings: Data, network: t.Any, listed: c.Iterable[str], sizes: c.Mapp
         *(_file("program", str(one["name"]), one, sizes) for one in settings["programs"]),
         *(_file("archive", str(one["source"]).rpartition("/")[2], one, sizes) for one in settings["images"]),
         *_images(settings, network, list(listed)),
-        *(Need("package", name, "repositories of the machines") for name in settings["runtime_packages"]),
+        *(Need("package", name, "repositories of the machines") for name in _packages(settings)),
     ]
+
+
+def _packages(settings: Data) -> list[str]:
+    return [*(f"{name} {settings['version']}" for name in settings["packages"]), *settings["runtime_packages"]]
 
 
 def lines(found: c.Sequence[Need]) -> list[str]:
