@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines, phases
 
-Row = dict[str, t.Any]
+Row = c.Mapping[str, t.Any]
 #: Facts: of a cluster's host its phases, as phases.planned returns them for it, and of a host the outcomes by the names of phases.
 PHASES, OUTCOMES = "hwaccel_phase_machines", "hwaccel_phase_outcomes"
 
@@ -19,7 +19,7 @@ PHASES, OUTCOMES = "hwaccel_phase_machines", "hwaccel_phase_outcomes"
 def clusters(host: str, named: str, variables: Row) -> dict[str, Row]:
     """Clusters with phases that a host belongs to, serves, or is the host of, as phases.held takes them. named: its hwaccel_cluster, all if empty."""
     everyone = [str(name) for name in variables["groups"].get("gpu_clusters", ())]
-    found = {}
+    found: dict[str, Row] = {}
     for name in [host] if host in everyone else [named] if named else everyone:
         known = variables["hostvars"].raw_get(name) if name in everyone else {}
         if of_cluster := _variables.plain(known.get(PHASES) or {}):

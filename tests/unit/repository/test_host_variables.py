@@ -155,9 +155,21 @@ GIVEN: dict[str, dict[str, t.Any]] = {
 #: Where vars/main.yml of a role has its settings, if not in __NAME_settings.
 SETTINGS = {"machine_boot": "__machine_boot_request", "cluster_kubeadm": "__cluster_kubeadm_of_cluster"}
 #: Settings that are no texts of a user.
-NO_TEXTS = {"named", "logs", "shutdown", "machines", "retired", "endpoint", "even_servers", "at_a_time", "timeout"} | {
-    f"drain_{name}" for name in ("timeout", "force", "delete_emptydir_data")
-}
+NO_TEXTS = {
+    *(
+        "named",
+        "logs",
+        "shutdown",
+        "machines",
+        "retired",
+        "endpoint",
+        "even_servers",
+        "at_a_time",
+        "timeout",
+        "follows",
+        "optional",
+    )
+} | {f"drain_{name}" for name in ("timeout", "force", "delete_emptydir_data")}
 #: Variables whose text may have several lines.
 LINES: dict[str, set[str]] = {
     "cluster_kubeadm": set(),

@@ -35,8 +35,11 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 
 def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:
-    """Nodes of a cluster with their boot IDs, None if they are unknown. A new cluster that does not answer has no nodes."""
+    """Nodes of a cluster with their boot IDs, None if they are unknown. Of a new cluster that does not answer there are none.
+
+    Neither are there of one whose machines were all observed.
+    """
     requested = variables.get("hwaccel_asked_nodes") or {}
     if "nodes" in requested:
         return [{"name": str(node["name"]), "boot": str(node.get("boot_id") or "")} for node in requested["nodes"]]
-    return [] if inventory.is_new(variables) else None
+    return [] if inventory.is_new(variables) or variables.get("hwaccel_without_nodes") else None

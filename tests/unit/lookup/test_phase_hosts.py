@@ -1,0 +1,78 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts and batches of plays that run a phase."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+
+from ansible_collections.hwaccel.gpu.plugins.lookup.phase_hosts import LookupModule
+
+NOBODY = ["all:!all"]
+GROUPS = {
+    "gpu_clusters": ["one", "there"],
+    "load_balancers": ["lb1", "lb2"],
+    "hypervisors": ["kvm", "other"],
+    "control_plane": ["cp1", "old"],
+    "workers": ["w1", "w2", "w3"],
+}
+HOSTS: dict[str, dict[str, t.Any]] = {
+    "one": {"hwaccel_installer": "kubeadm", "hwaccel_machines_at_a_time": "50%"},
+    "there": {},
+    "lb1": {},
+    "lb2": {},
+    "old": {"hwaccel_cluster": "there", "hwaccel_hypervisor": "other"},
+    "w3": {"hwaccel_cluster": "one", "hwaccel_hypervisor": "kvm"},
+    **{name: {"hwaccel_cluster": "one"} for name in ("cp1", "w1", "w2")},
+}
+
+
+class Lookup(LookupModule):
+    """With options that are given, as Ansible reads the documentation only of plugins that it has loaded."""
+
+    def set_options(self, *, direct: t.Any = None, **_given: t.Any) -> None:
+        self.given = direct or {}
+
+    def get_option(self, name: str, *_given: t.Any, **_more: t.Any) -> t.Any:
+        return self.given.get(name, False)
+
+
+def hosts(phase: str, batches: bool = False, **variables: t.Any) -> list[t.Any]:
+    known = {"groups": GROUPS, "hostvars": HOSTS, "ansible_run_tags": ["all"], **variables}
+    lookup = Lookup(loader=DataLoader(), templar=Templar(loader=DataLoader(), variables=known))
+    return lookup.run([phase], known, batches=batches)
+
+
+def test_a_phase_has_its_machines_and_their_batches() -> None:
+    assert (hosts("load_balancer"), hosts("load_balancer", batches=True)) == (["lb1", "lb2"], [1, 1])
+    assert (hosts("node_runtime"), hosts("node_runtime", batches=True)) == (["cp1", "w1", "w2", "w3"], [2, 2])
+    assert hosts("hypervisors") == ["kvm"]
+    assert (hosts("dns_pxe"), hosts("dns_pxe", batches=True)) == (NOBODY, [1])
+
+
+def test_a_preflight_has_one_batch_and_a_limit_the_smallest_ones() -> None:
+    assert hosts("node_runtime", batches=True, hwaccel_phase_part="preflight") == [4]
+    assert hosts("node_runtime", batches=True, ansible_limit="one,cp1,w1") == [2]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"groups": {**GROUPS, "gpu_clusters": ["there"]}},
+        {"groups": {"gpu_clusters": ["one"]}},
+        {"hwaccel_only_clusters": "there"},
+        {"hwaccel_only_stage": "driver"},
+        {"hwaccel_takes_machines": False},
+        {"ansible_run_tags": ["driver"]},
+        # A check of the syntax.
+        {"hostvars": None},
+    ],
+)
+def test_a_run_without_phases_has_no_hosts(variables: dict[str, t.Any]) -> None:
+    for phase in ("load_balancer", "dns_pxe", "machine_boot", "node_runtime", "hypervisors"):
+        assert (hosts(phase, **variables), hosts(phase, batches=True, **variables)) == (NOBODY, [1])
