@@ -17,10 +17,9 @@ author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   _terms:
-    description: The phase, or V(hypervisors) for those of machines that are started.
+    description: The phase, or V(hypervisors) for those of machines that are started. By default the variable C(hwaccel_phase).
     type: list
     elements: str
-    required: true
   batches:
     description:
       - Whether sizes of batches are returned instead of hosts.
@@ -60,7 +59,8 @@ class LookupModule(LookupBase):
     def run(self, terms: t.Sequence[str], variables: dict[str, t.Any] | None = None, **kwargs: t.Any) -> list[t.Any]:
         self.set_options(var_options=variables, direct=kwargs)
         known = variables or {}
-        found = self._planned(known).get(terms[0], {}) if _whole(known) else {}
+        phase = terms[0] if terms else known.get("hwaccel_phase", "")
+        found = self._planned(known).get(phase, {}) if _whole(known) else {}
         if not found.get("hosts"):
             return [1] if self.get_option("batches") else [_NOBODY]
         if not self.get_option("batches"):

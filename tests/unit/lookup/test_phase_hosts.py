@@ -42,10 +42,10 @@ class Lookup(LookupModule):
         return self.given.get(name, False)
 
 
-def hosts(phase: str, batches: bool = False, **variables: t.Any) -> list[t.Any]:
+def hosts(phase: str = "", batches: bool = False, **variables: t.Any) -> list[t.Any]:
     known = {"groups": GROUPS, "hostvars": HOSTS, "ansible_run_tags": ["all"], **variables}
     lookup = Lookup(loader=DataLoader(), templar=Templar(loader=DataLoader(), variables=known))
-    return lookup.run([phase], known, batches=batches)
+    return lookup.run([phase] if phase else [], known, batches=batches)
 
 
 def test_a_phase_has_its_machines_and_their_batches() -> None:
@@ -53,6 +53,9 @@ def test_a_phase_has_its_machines_and_their_batches() -> None:
     assert (hosts("node_runtime"), hosts("node_runtime", batches=True)) == (["cp1", "w1", "w2", "w3"], [2, 2])
     assert hosts("hypervisors") == ["kvm"]
     assert (hosts("dns_pxe"), hosts("dns_pxe", batches=True)) == (NOBODY, [1])
+    assert hosts(hwaccel_phase="load_balancer") == ["lb1", "lb2"]
+    # A check of the syntax of the play alone.
+    assert hosts() == NOBODY
 
 
 def test_a_preflight_has_one_batch_and_a_limit_the_smallest_ones() -> None:
