@@ -309,6 +309,7 @@ _SLOW_BOOT = {
 _SLOW_CLUSTER = {
     "clusters killed": ("tests/cluster/test_kills.py",),
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
+    "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
 }
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)

@@ -20,7 +20,13 @@ LOST, NOT_BEGUN = "lost", "not begun"
 HELD = "held"
 _LOST = "the connection to the machine was lost during the run. Next: verify that it is on and reachable, and run again, which completes what was begun"
 #: What a run has done on machines that it succeeded on, by its entry.
-_VERBS = {"bundle": "listed", "main": "configured", "preflight": "checked", "teardown": "restored"}
+_VERBS = {
+    "bundle": "listed",
+    "main": "configured",
+    "preflight": "checked",
+    "teardown": "restored",
+    "restore": "configured",
+}
 Row = dict[str, t.Any]
 _Rows = c.Mapping[str, Row]
 

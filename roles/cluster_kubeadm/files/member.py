@@ -7,6 +7,7 @@ member.py health NODE ADDRESS ENDPOINT [VERSION]
                                          prints why this node is not a healthy member yet, and ends with status 0 once it is. A server's own API
                                          server is asked, its etcd must be a voter, and static pods that `restart` has restarted must be Ready again; an
                                          agent's node is asked of the endpoint. Kubelet and API server must have the version, if one is given
+member.py serves ADDRESS                 prints why this server's API server is not ready, as it is without a quorum of etcd; ends with status 0 if it is
 member.py quorum NODES [LEAVING]         prints why the members of etcd are not exactly these nodes, in JSON, as voters; ends with status 0 if they are.
                                          LEAVING: nodes that may be members in addition
 member.py configured ENDPOINT            prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
@@ -176,6 +177,11 @@ def health(node, address, endpoint, version=""):
     if not reasons and os.path.exists(FOLDER + "/manifests/etcd.yaml"):
         reasons = tried("etcd", etcd_reasons, node)
     return reasons
+
+
+def serves(address):
+    server = "https://" + joined(address, "6443")
+    return tried(f"the API server at {server}", api_reasons, server)
 
 
 def joined(address, port):
@@ -389,7 +395,12 @@ def configured(endpoint):
 
 
 def main(command, *arguments):
-    checks = {"health": health, "proxied": functools.partial(tried, "kube-proxy", proxied), "quorum": quorum}
+    checks = {
+        "health": health,
+        "proxied": functools.partial(tried, "kube-proxy", proxied),
+        "quorum": quorum,
+        "serves": serves,
+    }
     if command not in checks:
         does = {
             one.__name__: one for one in (configure, configured, forget, nodes, observe, plans, restart, uid, withdraw)

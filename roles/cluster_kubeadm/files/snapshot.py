@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Takes a snapshot of this machine's etcd, on the machine, and verifies it by reading it again.
 
-snapshot.py FOLDER KEEP   prints the path of the snapshot and its size in bytes. FOLDER: where snapshots are; KEEP: how many of them are kept
+snapshot.py take FOLDER KEEP   prints the path of the snapshot and its size in bytes. FOLDER: where snapshots are; KEEP: how many of them are kept
+snapshot.py verify PATH        prints the SHA-256 of a snapshot, if it is complete
 
 etcd sends its database and then the SHA-256 of it, so that a snapshot that is not complete is detected, as `etcdutl snapshot restore` does
 (https://github.com/etcd-io/etcd/blob/main/etcdutl/snapshot/v3_snapshot.go). It is asked through its JSON gateway, which sends a response of several parts as a
@@ -12,6 +13,7 @@ Needs Python 3.6 or newer, and nothing else.
 """
 
 import base64
+import binascii
 import hashlib
 import json
 import os
@@ -80,7 +82,21 @@ def take(path):
             os.remove(part)
 
 
-def main(folder, keep):
+def verify(path):
+    try:
+        why = fault(path)
+    except (OSError, ValueError) as error:
+        why = str(error)
+    if why:
+        print(why, file=sys.stderr)
+        return 1
+    with open(path, "rb") as file:
+        file.seek(-digest_size(), os.SEEK_END)
+        print(binascii.hexlify(file.read()).decode("ascii"))
+    return 0
+
+
+def keep(folder, number):
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for name in os.listdir(folder):
         # Of a run that was killed.
@@ -98,10 +114,14 @@ def main(folder, keep):
         )
         return 1
     kept = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
-    for name in kept[: -int(keep)]:
+    for name in kept[: -int(number)]:
         os.remove(os.path.join(folder, name))
     print(f"{path} {os.path.getsize(path)}")
     return 0
+
+
+def main(what, *arguments):
+    return {"take": keep, "verify": verify}[what](*arguments)
 
 
 if __name__ == "__main__":

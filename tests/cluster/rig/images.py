@@ -50,7 +50,8 @@ def cluster_images(
             f"{_BIN}/control-plane": files["control-plane"],
             **{f"{_BIN}/{name}": Link("control-plane") for name in COMPONENTS},
         },
-        **{name: {f"{_BIN}/{name}": files[name]} for name in ("etcd", "kube-proxy")},
+        "etcd": {f"{_BIN}/{name}": files[name] for name in ("etcd", "etcdutl")},
+        "kube-proxy": {f"{_BIN}/kube-proxy": files["kube-proxy"]},
         "coredns": {"coredns": files["coredns"]},
     }
     node = [

@@ -27,7 +27,7 @@ CONTROL_PLANE = REPOSITORY / "roles" / "sandbox" / "files" / "control_plane"
 #: Version of Kubernetes in go.mod, with the leading v.
 VERSION = version_of(SOURCES, "k8s.io/kubernetes")
 #: What kubeadm's packages contain, and what its images do.
-INSTALLED, PACKED = ("kubeadm", "kubelet"), ("kube-proxy", "etcd", "coredns")
+INSTALLED, PACKED = ("kubeadm", "kubelet"), ("kube-proxy", "etcd", "etcdutl", "coredns")
 _ETCD, _COREDNS = "go.etcd.io/etcd/server/v3", "github.com/coredns/coredns"
 
 
@@ -94,7 +94,7 @@ def _installed(version: str) -> Part:
 
 
 def _packed(version: str) -> Part:
-    packages = ("k8s.io/kubernetes/cmd/kube-proxy", "./coredns", "./etcd")
+    packages = ("k8s.io/kubernetes/cmd/kube-proxy", "./coredns", "./etcd", "go.etcd.io/etcd/etcdutl/v3")
     content = _modules() + digest_of(SOURCES, ["coredns/main.go", "etcd/main.go"])
     return Part("cluster-images", PACKED, ("build", "-trimpath", stamps(version), *packages), content)
 

@@ -66,6 +66,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("configuration", "words", ("cluster_kubeadm_configuration",)),
         ("configuration", {"KubeletConfig": {}}, ("KubeletConfig",)),
         ("configuration", {"KubeletConfiguration": []}, ("cluster_kubeadm_configuration.KubeletConfiguration",)),
+        ("snapshot", ["cp1:/a.db"], ("a list",)),
         ("skipped_checks", ["swop"], ("'swop' is unknown", "did you mean swap?")),
         ("timeout", 5, ("5 is not a number of seconds above 29",)),
         ("timeout", "10m", ("'10m' is not a number of seconds above 29",)),

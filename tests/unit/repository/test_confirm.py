@@ -129,4 +129,19 @@ def test_every_machine_has_recorded_a_removal_before_one_of_them_leaves() -> Non
     """This reproduces a defect: a run that was killed once the servers were gone was not continued by its own confirmation, the UID."""
     plays = yaml.safe_load((TOP / "playbooks" / "cluster_kubeadm.yml").read_text(encoding="utf-8"))
     parts = [task.get("vars", {}).get("hwaccel_machines_part") for play in plays for task in play.get("tasks", ())]
-    assert parts.index("doom") + 1 == parts.index("leave")
+    assert parts.index("mark") + 1 == parts.index("leave")
+
+
+def test_a_restoration_acts_only_where_it_is_confirmed() -> None:
+    """It replaces the data of a cluster. Everything that writes is in recover.yml, which the filter lets begin by the confirmation."""
+    text = (TOP / "roles" / "cluster_kubeadm" / "tasks" / "restore.yml").read_text(encoding="utf-8")
+    tasks = yaml.safe_load(text)
+    scripts = [one for one in tasks if "ansible.builtin.script" in one]
+    assert [one["ansible.builtin.script"]["cmd"].split()[1] for one in scripts] == ["look", "verify"]
+    assert {next(key for key in one if "." in key) for one in tasks} <= {
+        "ansible.builtin.script",
+        "ansible.builtin.set_fact",
+        "ansible.builtin.include_tasks",
+        "hwaccel.gpu.show",
+    }
+    assert "if cluster_kubeadm_restoration.acts and not ansible_check_mode" in text

@@ -185,6 +185,7 @@ ELSEWHERE = {
         "at_a_time": "a number or a percentage, which is parsed",
         "cluster": "a host of the inventory",
         "inventory": "set by playbooks",
+        "snapshot": "an argument of a script, in quotes",
     },
     "load_balancer": {"drain_timeout": "a timeout of this run"},
     "dns_pxe": {"self_test": "a switch", "self_test_from": "a host of the inventory"},

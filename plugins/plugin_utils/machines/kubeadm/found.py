@@ -29,7 +29,8 @@ def found(host: Host) -> Found:
         state=state,
         why=why,
         serves=_has(host, places.API_SERVER),
-        data=_has(host, places.DATA),
+        # A server that has served, and whose data is gone, must not make way for a second cluster: there may be a snapshot.
+        data=_has(host, places.DATA) or (_has(host, places.ADMIN) and bool(host.fact("enrolled"))),
         authority=authority.fingerprint(certificate),
         certificate=certificate,
         endpoint=host.fact("server").partition(":")[2].strip(),

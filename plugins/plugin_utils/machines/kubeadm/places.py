@@ -22,6 +22,8 @@ STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 #: Configuration with which kubeadm has made or changed the machine, by kind, as documents.components returns it.
 CONFIGURATION = f"{FOLDER}/configuration.json"
 SNAPSHOTS = f"{FOLDER}/snapshots"
+#: The snapshot that this server has restored, or was to restore.
+RESTORED = f"{FOLDER}/restore.json"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
 
@@ -63,6 +65,7 @@ CONTROL_PLANE = {pod: manifest(pod) for pod in STATIC_PODS if pod != "etcd"}
 API_SERVER, ETCD = manifest("kube-apiserver"), manifest("etcd")
 DATA = "/var/lib/etcd/member"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
+KUBELET_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 #: Certificates of a server that can be read without a key. Those in kubeconfigs are renewed together with them, and the kubelet renews its own.
 CERTIFICATES = (*STATIC_PODS["kube-apiserver"], *STATIC_PODS["etcd"])
 

@@ -28,6 +28,8 @@ _FACTS: dict[str, tuple[str, ...]] = {
     ),
     "keys": ("exists", *places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY),
     "secrets": ("exists", places.SECRETS),
+    # A kubelet has it once it has asked an API server for it.
+    "enrolled": ("exists", places.KUBELET_CERTIFICATE),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),
     **{name: ("lines", path, rf"^\s*(-\s+)?image:.*{name}:v") for name, path in places.CONTROL_PLANE.items()},
     # The time of a program's contents may be that of its build.

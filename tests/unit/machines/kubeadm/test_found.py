@@ -56,6 +56,17 @@ def test_a_machine_is_what_kubeadm_has_left_on_it(present: tuple[str, ...], stat
     assert bool(machine.why) == (state == HALF)
 
 
+def test_a_server_that_has_served_has_data_even_if_its_disk_has_lost_them() -> None:
+    lost = tuple(path for path in SERVER if path != places.DATA)
+    assert not found(host(*lost)).data
+    served = host(*lost)
+    served.facts["enrolled"] = places.KUBELET_CERTIFICATE
+    assert found(served).data
+    agent = host(*AGENT)
+    agent.facts["enrolled"] = places.KUBELET_CERTIFICATE
+    assert not found(agent).data
+
+
 def test_what_a_member_tells() -> None:
     certificates = {
         places.AUTHORITY: PEM,

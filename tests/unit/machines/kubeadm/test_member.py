@@ -98,6 +98,13 @@ def test_why_a_server_is_not_healthy(member: t.Any, capsys: t.Any, answers: dict
     assert told in printed
 
 
+def test_a_server_lets_machines_join_once_its_api_server_is_ready(member: t.Any, capsys: t.Any) -> None:
+    for answer, status, told in (("ok", 0, ""), ("[-]etcd failed", 1, "not ready: [-]etcd failed"), (500, 1, "500")):
+        member.ask = Cluster(**{f"GET {SERVER}/readyz": answer}).ask
+        assert member.main("serves", "10.0.0.11") == status
+        assert told in capsys.readouterr().out
+
+
 def test_an_agent_asks_the_endpoint(member: t.Any, capsys: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member.os.path, "exists", lambda _path: False)
     endpoint = "https://10.0.0.1:6443"

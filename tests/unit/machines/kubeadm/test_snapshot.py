@@ -48,7 +48,7 @@ def test_a_complete_snapshot_is_kept_and_only_root_can_read_it(
 ) -> None:
     sent(snapshot, monkeypatch, part(COMPLETE[:1000]), part(COMPLETE[1000:]), {"result": {"remaining_bytes": "0"}})
     folder = tmp_path / "snapshots"
-    assert snapshot.main(str(folder), "5") == 0
+    assert snapshot.main("take", str(folder), "5") == 0
     (kept,) = folder.iterdir()
     assert kept.read_bytes() == COMPLETE
     assert [path.stat().st_mode & 0o777 for path in (folder, kept)] == [0o700, 0o600]
@@ -73,7 +73,7 @@ def test_a_snapshot_that_cannot_be_used_is_none(
     told: str,
 ) -> None:
     sent(snapshot, monkeypatch, part(data))
-    assert snapshot.main(str(tmp_path), "5") == 1
+    assert snapshot.main("take", str(tmp_path), "5") == 1
     assert list(tmp_path.iterdir()) == []
     assert told in capsys.readouterr().err
 
@@ -84,7 +84,7 @@ def test_an_error_of_etcd_ends_it_with_its_reason(
     # Of a run that was killed.
     (tmp_path / "20200101T000000Z.db.part").write_bytes(b"")
     sent(snapshot, monkeypatch, part(COMPLETE[:1000]), {"error": {"message": "etcdserver: no space"}})
-    assert snapshot.main(str(tmp_path), "5") == 1
+    assert snapshot.main("take", str(tmp_path), "5") == 1
     assert list(tmp_path.iterdir()) == []
     assert "no snapshot of etcd could be taken: etcdserver: no space. Next: " in capsys.readouterr().err
 
@@ -96,7 +96,19 @@ def test_the_newest_snapshots_are_kept(
         (tmp_path / f"2020010{day}T000000Z.db").write_bytes(b"")
     (tmp_path / "notes.txt").write_bytes(b"")
     sent(snapshot, monkeypatch, part(COMPLETE))
-    assert snapshot.main(str(tmp_path), "5") == 0
+    assert snapshot.main("take", str(tmp_path), "5") == 0
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left[:4] == [f"2020010{day}T000000Z.db" for day in range(4, 8)]
     assert len(left) == 6
+
+
+def test_a_complete_snapshot_is_verified_by_its_checksum(
+    snapshot: t.Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.db").write_bytes(COMPLETE)
+    assert snapshot.main("verify", str(tmp_path / "good.db")) == 0
+    assert capsys.readouterr().out.strip() == COMPLETE[-32:].hex()
+    (tmp_path / "bad.db").write_bytes(COMPLETE[:-40] + COMPLETE[-32:])
+    for name, why in (("bad.db", "its checksum is wrong"), ("none.db", "No such file")):
+        assert snapshot.main("verify", str(tmp_path / name)) == 1
+        assert why in capsys.readouterr().err
