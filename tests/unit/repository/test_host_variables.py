@@ -162,6 +162,7 @@ NO_TEXTS = {
         "shutdown",
         "machines",
         "retired",
+        "lost",
         "endpoint",
         "even_servers",
         "at_a_time",

@@ -100,7 +100,15 @@ def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
     if not host.text(places.RECORD):
         return []
     own = (
-        [places.IMPORTED, places.STAGED, places.TURN, places.CONFIGURATION, places.TEARDOWN, places.RESTORED, places.RECORD]
+        [
+            places.IMPORTED,
+            places.STAGED,
+            places.TURN,
+            places.CONFIGURATION,
+            places.TEARDOWN,
+            places.RESTORED,
+            places.RECORD,
+        ]
         if snapshots
         else [places.FOLDER]
     )
