@@ -28,6 +28,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
     return [
         *(["reset kubeadm"] if plan.get("resets") else []),
         *(f"{'remove' if absent else 'install'} the package {name}" for name in packages),
+        *(f"hold the package {name}" for name in plan.get("held") or () if not absent),
         *(f"download {one['path']}" for one in plan.get("artifacts") or ()),
         *(f"copy {one['path']}" for name in ("loaders", "ignitions") for one in plan.get(name) or ()),
         *(f"drain {one['backend']}/{one['server']}" for one in plan.get("drains") or ()),

@@ -50,6 +50,12 @@ def test_each_change_has_its_line() -> None:
     ]
 
 
+def test_packages_are_held_and_removed_with_their_hold() -> None:
+    plan = {"packages": ["kubelet=1.36.4-*"], "held": ["kubelet"]}
+    assert predicted(plan, absent=False) == ["install the package kubelet=1.36.4-*", "hold the package kubelet"]
+    assert predicted({"packages": ["kubelet"], "held": ["kubelet"]}, absent=True) == ["remove the package kubelet"]
+
+
 def test_a_teardown_removes_packages() -> None:
     assert predicted({"packages": ["haproxy"]}, absent=True) == ["remove the package haproxy"]
 
