@@ -132,6 +132,7 @@ ANSIBLE_FACING = tuple(
         "filter",
         "inventory",
         "live_mutations/test_asked.py",
+        "lookup",
         "module",
         "plugin_utils/test_direct.py",
         "plugin_utils/test_installed.py",
