@@ -120,7 +120,10 @@ def plain(value: t.Any) -> t.Any:
     for kind in (bool, int, float):
         if isinstance(value, kind):
             return kind(value)
-    # Strings, and Ansible's own types of strings, such as encrypted ones.
+    # Unsafe texts of core 2.16 are unsafe texts as strings, too.
+    if isinstance(value, str):
+        return str.__str__(value)
+    # Ansible's own types, such as encrypted strings.
     return None if value is None else str(value)
 
 
