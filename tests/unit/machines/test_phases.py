@@ -39,8 +39,8 @@ HOSTS: dict[str, dict[str, t.Any]] = {
 }
 
 
-def planned(only: t.Any = "", groups: dict[str, list[str]] = GROUPS) -> dict[str, dict[str, t.Any]]:
-    return phases.planned(groups, HOSTS, only)
+def planned(only: t.Any = "", groups: dict[str, list[str]] | None = None) -> dict[str, dict[str, t.Any]]:
+    return phases.planned(GROUPS if groups is None else groups, HOSTS, only)
 
 
 def hosts(only: t.Any = "") -> dict[str, list[str]]:

@@ -34,7 +34,7 @@ def with_apt(host: Host) -> bool:
 
 def missing(host: Host, settings: Settings, now: Found) -> list[str]:
     """Names of those that are not installed in the version that is set. A member's kubelet waits for its turn."""
-    installed = {name: version_of(version) for name, (_, version) in _rows(host).items()}
+    installed = {name: version_of(version) for name, (_status, version) in _rows(host).items()}
     wanted = version_of(settings["version"])
     waits = {"kubelet"} if now.state == MEMBER else set()
     return [name for name in settings["packages"] if installed.get(name) != wanted and name not in waits]
@@ -53,7 +53,7 @@ def pinned(host: Host, settings: Settings, names: c.Iterable[str]) -> list[str]:
 
 def held(host: Host, settings: Settings, installing: c.Collection[str]) -> list[str]:
     """Names of those that are to be held, and are not. installing: those that this run installs, which ends a hold."""
-    holds = {name for name, (status, _) in _rows(host).items() if status.startswith("h")} - set(installing)
+    holds = {name for name, (status, _version) in _rows(host).items() if status.startswith("h")} - set(installing)
     there = {*_rows(host), *installing}
     return [name for name in settings["packages"] if with_apt(host) and name in there and name not in holds]
 

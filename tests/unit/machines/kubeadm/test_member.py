@@ -403,8 +403,8 @@ def test_kube_proxy_is_marked_before_it_is_restarted(member: t.Any, written: str
     cluster = Cluster(**{f"PATCH {_in_system(*one)}": {} for one in names})
     member.ask = cluster.ask
     assert member.main("configure", "10.0.0.11", written) == 0
-    assert [url for url, _ in cluster.asked] == [f"PATCH {_in_system(*one)}" for one in names]
-    kubelet, proxy, daemon_set = (body for _, body in cluster.asked)
+    assert [url for url, _body in cluster.asked] == [f"PATCH {_in_system(*one)}" for one in names]
+    kubelet, proxy, daemon_set = (body for _url, body in cluster.asked)
     assert kubelet == {"metadata": {"resourceVersion": "7"}, "data": {"kubelet": "a: 1"}}
     assert proxy["metadata"] == {"resourceVersion": "8", "annotations": {"hwaccel.gpu/pending": "true"}}
     assert "hwaccel.gpu/restarted-at" in daemon_set["spec"]["template"]["metadata"]["annotations"]
