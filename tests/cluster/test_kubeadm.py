@@ -131,6 +131,7 @@ def test_a_second_run_changes_nothing(made: Site) -> None:
     assert all(one["changes"] == [] for one in run.summary.values())
 
 
+@pytest.mark.slow
 def test_a_changed_configuration_is_taken_over_in_turns(made: Site) -> None:
     """By what it concerns: the API server's certificate and arguments, kubelets, kube-proxy; and what is not set any more is gone again."""
     before, usual = dict(made.variables), made.cluster()["cluster_kubeadm_configuration"]
