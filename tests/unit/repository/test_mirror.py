@@ -13,7 +13,7 @@ UNIT = TOP / "tests" / "unit"
 MIRROR_NOTHING = ("inputs", "machines", "repository", "roles")
 #: Sources outside of module_utils, by the folder of their tests.
 SOURCES = {
-    **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "modules", "plugin_utils")},
+    **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "lookup", "modules", "plugin_utils")},
     "fleet_agent": "roles/sandbox/files/fleet_agent",
     "live_mutations": "tests/live/mutations",
     "cluster_rig": "tests/cluster/rig",
