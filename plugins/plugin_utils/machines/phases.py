@@ -99,9 +99,10 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
 
 
 def _taken(phase: Phase, variables: Row) -> bool:
-    """Machines that are to leave are only taken in where this makes them leave."""
+    """Machines that are to leave are only taken in where this makes them leave, and those that are lost are not asked at all."""
     leaves = phase.name != CLUSTER and machines.truth(variables.get("hwaccel_retired"))
-    return not leaves and (not phase.if_set or any(variables.get(name) for name in phase.if_set))
+    lost = machines.truth(variables.get("hwaccel_lost"))
+    return not leaves and not lost and (not phase.if_set or any(variables.get(name) for name in phase.if_set))
 
 
 def _size(phase: Phase, variables: Row, total: int) -> int:

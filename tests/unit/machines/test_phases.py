@@ -47,6 +47,12 @@ def hosts(only: t.Any = "") -> dict[str, list[str]]:
     return {name: one["hosts"] for name, one in planned(only).items()}
 
 
+def test_a_lost_machine_is_in_no_phase() -> None:
+    lost = {**HOSTS, "a-w1": {**HOSTS["a-w1"], "hwaccel_lost": True}}
+    assert "a-w1" in hosts()["machine_boot"]
+    assert not [name for name, one in phases.planned(GROUPS, lost, "").items() if "a-w1" in one["hosts"]]
+
+
 def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
     assert hosts() == {
         "load_balancer": ["shared1", "lb-a", "shared2"],
