@@ -211,8 +211,7 @@ def nodes(address, labels, known, how):
         if not differing:
             continue
         if how == "apply":
-            body = json.dumps({"metadata": {"labels": differing}}).encode("utf-8")
-            ask(f"{url}/{node}", tls, "PATCH", body, MERGE)
+            patch(f"{url}/{node}", tls, {"metadata": {"labels": differing}})
         labelled.append(f"label {node}: {', '.join(f'{key}={value}' for key, value in sorted(differing.items()))}")
     print(json.dumps({"labelled": labelled, "strangers": sorted(set(listed) - set(json.loads(known)))}))
 
@@ -286,7 +285,7 @@ def forget(address, machines, how=""):
 
 def system(address, kind, name=""):
     group = "apis/apps/v1" if kind == "daemonsets" else "api/v1"
-    return f"https://{joined(address, '6443')}/{group}/namespaces/kube-system/{kind}/{name}"
+    return f"https://{joined(address, '6443')}/{group}/namespaces/kube-system/{kind}/{name}".rstrip("/")
 
 
 def observe(address):
@@ -366,7 +365,7 @@ def restart(*pods):
 
 
 def withdraw(address):
-    tls, secrets = administrator(), system(address, "secrets").rstrip("/")
+    tls, secrets = administrator(), system(address, "secrets")
     tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
     ours = base64.b64encode(OURS).decode("ascii")
     names = [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == ours]
