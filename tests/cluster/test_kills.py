@@ -49,7 +49,7 @@ def test_a_retirement(trial: Trial, made: list[Kill]) -> None:
 
 def test_a_join(trial: Trial, made: list[Kill]) -> None:
     trial.site.retired = set()
-    trial.killed("join agents", kills.once(kills.after(made, "admit") or kills.after(made, "join")))
+    trial.killed("join agents", kills.joining(made, trial.site.machines))
     trial.is_settled()
 
 
@@ -86,7 +86,7 @@ def removed(trial: Trial, made: list[Kill]) -> list[Kill]:
 
 
 def test_an_initialization(trial: Trial, made: list[Kill], removed: list[Kill]) -> None:
-    trial.killed("initialize", kills.before(made, "join"))
+    trial.killed("initialize", kills.before(made, "kubeadm", 2))
     trial.is_settled()
 
 
@@ -101,5 +101,5 @@ def test_a_teardown_and_another_initialization(trial: Trial, made: list[Kill], r
     trial.killed("tear down", removed, *trial.teardown())
     trial.is_gone()
     trial.site.parts = None
-    trial.killed("initialize again", kills.before(made, "join"))
+    trial.killed("initialize again", kills.before(made, "kubeadm", 2))
     trial.is_settled()

@@ -50,7 +50,7 @@ def retired(trial: Trial, made: list[Kill]) -> list[Kill]:
 
 def test_a_join(trial: Trial, made: list[Kill], retired: list[Kill]) -> None:
     trial.site.retired = set()
-    trial.killed("join a server", kills.once(kills.after(made, "admit") or kills.after(made, "join")))
+    trial.killed("join a server", kills.joining(made, trial.site.machines))
     trial.is_settled()
 
 

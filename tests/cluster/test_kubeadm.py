@@ -89,6 +89,7 @@ def is_ready(node: dict[str, t.Any]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("predicted")
 def test_a_program_of_which_a_byte_was_changed_is_refused(site: Site, tmp_path: pathlib.Path) -> None:
     """All comes from files of the controller: machines reach nothing but one another, as the rig's namespace has no route."""
     assert subprocess.run(["ip", "route", "show", "default"], check=True, capture_output=True).stdout == b""

@@ -90,8 +90,10 @@ class Trial:
     def _is_bare(self, name: str) -> None:
         paths = f"/etc/kubernetes /var/lib/etcd /usr/bin/kubeadm /usr/bin/kubelet {SECRETS}"
         machine = self.site.machines[name]
-        assert machine.sh(f"ls -d {paths} 2>/dev/null || :") == "", name
-        assert machine.sh("find /var/lib/hwaccel-gpu -type f ! -name '*.db' 2>/dev/null || :") == "", name
+        left = machine.sh(
+            f"ls -d {paths} 2>/dev/null; find /var/lib/hwaccel-gpu -type f ! -name '*.db' 2>/dev/null || :"
+        )
+        assert left == "", (name, left)
 
     def _is_idle(self, *arguments: str) -> None:
         again = self.site.done(*arguments)
