@@ -186,16 +186,18 @@ def test_a_member_is_only_told_what_it_lacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "keys", "told"),
+    ("days", "keys", "told", "others"),
     [
-        (61, "", ""),
-        (59, "", "a certificate of its control plane expires in 59 days"),
-        (-2, "", "expired 2 days ago"),
-        # kubeadm renews them.
-        (59, "\n".join((*places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY)), ""),
+        (61, "", "expires in 61 days", False),
+        (59, "", "expires in 59 days", True),
+        (-2, "", "expired 2 days ago", True),
+        # kubeadm renews them, which is why the machine has a turn.
+        (59, "\n".join((*places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY)), "", False),
     ],
 )
-def test_certificates_of_an_authority_whose_key_is_elsewhere_are_told(days: int, keys: str, told: str) -> None:
+def test_it_is_told_how_long_certificates_last_and_who_has_to_renew_them(
+    days: int, keys: str, told: str, others: bool
+) -> None:
     member = (places.AUTHORITY, places.KUBELET_CONF, places.KUBELET_CONFIG)
     server = (places.ADMIN, places.API_SERVER, places.ETCD, places.DATA)
     machine = dataclasses.replace(
@@ -207,7 +209,9 @@ def test_certificates_of_an_authority_whose_key_is_elsewhere_are_told(days: int,
     made = plan(machine, SETTINGS)
     assert made["faults"] == []
     messages = [text for text in made["messages"] if "certificate" in text]
-    assert [told in text and "renew it with that authority" in text for text in messages] == ([True] if told else [])
+    assert len(messages) == bool(told)
+    assert all(f"a certificate of its control plane {told}" in text for text in messages)
+    assert ["renew it with that authority" in text for text in messages] == [others] * len(messages)
 
 
 def test_agents_need_no_ports_of_servers() -> None:
