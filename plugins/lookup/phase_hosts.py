@@ -12,6 +12,7 @@ short_description: Hosts and batches of a play that runs a phase of site
 description:
   - Reads the machines of a phase from the inventory, as P(hwaccel.gpu.machine_inventory#filter) does. A cluster without C(hwaccel_installer) has no
     phases, and neither has a run of one stage (C(hwaccel_only_stage), tags), or one with C(hwaccel_takes_machines=false).
+  - The phase C(node_runtime) leaves out machines on which its preflight has found nothing to do, unless their cluster has taken steps since.
   - One lookup instead of an expression with filters, because Ansible compiles the expressions of plays without hosts as well.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -46,7 +47,7 @@ import typing as t
 
 from ansible.plugins.lookup import LookupBase
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _phases, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
 
 #: An empty list of hosts is an error.
@@ -60,7 +61,7 @@ class LookupModule(LookupBase):
         self.set_options(var_options=variables, direct=kwargs)
         known = variables or {}
         phase = terms[0] if terms else known.get("hwaccel_phase", "")
-        found = self._planned(known).get(phase, {}) if _whole(known) else {}
+        found = self._planned(known, phase) if _whole(known) else {}
         if not found.get("hosts"):
             return [1] if self.get_option("batches") else [_NOBODY]
         if not self.get_option("batches"):
@@ -69,12 +70,16 @@ class LookupModule(LookupBase):
             return [len(found["hosts"])]
         return [found["least"]] if known.get("ansible_limit") else list(found["batches"])
 
-    def _planned(self, known: c.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    def _planned(self, known: c.Mapping[str, t.Any], phase: str) -> dict[str, t.Any]:
         only = _variables.plain(self._templar.template(known.get("hwaccel_only_clusters") or ""))
         # A check of the syntax has no variables of hosts.
         hostvars = known.get("hostvars") or {}
         found = phases.planned(known["groups"], hostvars, only)
-        return {**found, "hypervisors": {"hosts": phases.hypervisors(known["groups"], hostvars, found)}}
+        if phase == "hypervisors":
+            return {"hosts": phases.hypervisors(known["groups"], hostvars, found)}
+        if known.get("hwaccel_phase_part") == "preflight" or not found.get(phase, {}).get("hosts"):
+            return found.get(phase, {})
+        return _phases.due(phase, found[phase], known["groups"], hostvars)
 
 
 def _whole(known: c.Mapping[str, t.Any]) -> bool:

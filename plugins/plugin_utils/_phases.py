@@ -28,6 +28,20 @@ def clusters(host: str, named: str, variables: Row) -> dict[str, Row]:
     return found
 
 
+def due(phase: str, found: Row, groups: t.Any, hostvars: t.Any) -> dict[str, t.Any]:
+    """A phase of phases.planned with the machines on which it may have something to do. groups, hostvars: of the run."""
+    steady = [str(name) for name in groups.get("gpu_clusters", ()) if _is_steady(hostvars[name])]
+    unchanged = phases.planned(groups, hostvars, steady)[phase]["hosts"] if steady else []
+    outcomes = {name: _variables.plain(hostvars[name].get(OUTCOMES) or {}) for name in unchanged}
+    return phases.due(phase, found, outcomes)
+
+
+def _is_steady(of_cluster: c.Mapping[str, t.Any]) -> bool:
+    """Whether the plan of an installer has no steps."""
+    plan = of_cluster.get(f"cluster_{of_cluster.get('hwaccel_installer')}_plan") or {}
+    return "steps" in plan and not plan["steps"]
+
+
 def serving(host: str, found: c.Mapping[str, Row], variables: Row) -> dict[str, Row]:
     """Outcomes by host and phase: of a host, of these clusters, and of what serves them."""
     served = [phase["hosts"] for one in found.values() for phase in one["phases"].values() if phase["serves"]]

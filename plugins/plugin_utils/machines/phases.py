@@ -26,7 +26,7 @@ _NODES = ("control_plane", "workers", "edge_nodes")
 class Phase:
     """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends the
     phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
-    default.
+    default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
     """
@@ -36,6 +36,7 @@ class Phase:
     serves: bool = False
     if_set: tuple[str, ...] = ()
     at_a_time: tuple[str, str] = ("", "100%")
+    only_if_due: bool = False
 
 
 #: Of site, in order.
@@ -49,7 +50,7 @@ PHASES = (
         at_a_time=("hwaccel_boots_at_a_time", "10"),
     ),
     Phase(CLUSTER, _NODES),
-    Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%")),
+    Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%"), only_if_due=True),
 )
 
 
@@ -60,6 +61,24 @@ def planned(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "
     """
     clusters = cluster_inventory.installers(groups, hostvars, only)["clusters"]
     return {phase.name: _planned(phase, groups, hostvars, clusters) for phase in PHASES}
+
+
+def due(name: str, found: Row, outcomes: c.Mapping[str, Row]) -> dict[str, t.Any]:
+    """A phase of `planned` without machines on which its preflight has found nothing to do, which would observe them once more, batch by batch.
+
+    outcomes: by host and phase, of machines that nothing has changed since.
+    """
+    if not next(one for one in PHASES if one.name == name).only_if_due:
+        return dict(found)
+    rest = iter(found["hosts"])
+    batches = [list(itertools.islice(rest, size)) for size in found["batches"]]
+    left = [[one for one in batch if _is_due(outcomes.get(one, {}).get(name))] for batch in batches]
+    kept = [batch for batch in left if batch]
+    return {**found, "hosts": list(itertools.chain(*kept)), "batches": [len(batch) for batch in kept]}
+
+
+def _is_due(outcome: Row | None) -> bool:
+    return not outcome or outcome["state"] != closing.DONE or bool(outcome["changes"])
 
 
 def hypervisors(groups: Groups, hostvars: Variables, found: c.Mapping[str, Row]) -> list[str]:

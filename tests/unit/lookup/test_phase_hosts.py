@@ -63,6 +63,34 @@ def test_a_preflight_has_one_batch_and_a_limit_the_smallest_ones() -> None:
     assert hosts("node_runtime", batches=True, ansible_limit="one,cp1,w1") == [2]
 
 
+def observed(steps: list[str], **outcomes: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    """Variables after the preflights, with the outcomes of machines in that of node_runtime."""
+    known = {**HOSTS, "one": {**HOSTS["one"], "cluster_kubeadm_plan": {"steps": steps}}}
+    for name, outcome in outcomes.items():
+        phase = {"batch": [], "reasons": [], "changes": [], **outcome}
+        known[name] = {**known[name], "hwaccel_phase_outcomes": {"node_runtime": phase}}
+    return known
+
+
+def test_machines_that_need_nothing_are_not_observed_once_more_unless_their_cluster_takes_steps() -> None:
+    done = {"state": "done"}
+    outcomes = {"cp1": done, "w1": {"state": "problems"}, "w2": {**done, "changes": ["install the toolkit"]}}
+    known = observed([], **outcomes)
+    assert hosts("node_runtime", hostvars=known) == ["w1", "w2", "w3"]
+    assert hosts("node_runtime", batches=True, hostvars=known) == [1, 2]
+    assert hosts("node_runtime", hostvars=known, hwaccel_phase_part="preflight") == ["cp1", "w1", "w2", "w3"]
+    changed = observed(["init"], **outcomes)
+    assert hosts("node_runtime", hostvars=changed) == ["cp1", "w1", "w2", "w3"]
+    settled = observed([], **dict.fromkeys(("cp1", "w1", "w2", "w3"), done))
+    assert (hosts("node_runtime", hostvars=settled), hosts("node_runtime", batches=True, hostvars=settled)) == (
+        NOBODY,
+        [1],
+    )
+    # Those that serve clusters verify their services.
+    balanced = {**settled, "lb1": {"hwaccel_phase_outcomes": {"load_balancer": {**done, "changes": []}}}}
+    assert hosts("load_balancer", hostvars=balanced) == ["lb1", "lb2"]
+
+
 @pytest.mark.parametrize(
     "variables",
     [
