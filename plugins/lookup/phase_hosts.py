@@ -12,7 +12,7 @@ short_description: Hosts and batches of a play that runs a phase of site
 description:
   - Reads the machines of a phase from the inventory, as P(hwaccel.gpu.machine_inventory#filter) does. A cluster without C(hwaccel_installer) has no
     phases, and neither has a run of one stage (C(hwaccel_only_stage), tags), or one with C(hwaccel_takes_machines=false).
-  - The phase C(node_runtime) leaves out machines on which its preflight has found nothing to do, unless their cluster has taken steps since.
+  - The phase C(node_runtime) leaves out machines on which its preflight has found nothing to do, unless they or their cluster were changed since.
   - One lookup instead of an expression with filters, because Ansible compiles the expressions of plays without hosts as well.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -79,7 +79,7 @@ class LookupModule(LookupBase):
             return {"hosts": phases.hypervisors(known["groups"], hostvars, found)}
         if known.get("hwaccel_phase_part") == "preflight" or not found.get(phase, {}).get("hosts"):
             return found.get(phase, {})
-        return _phases.due(phase, found[phase], known["groups"], hostvars)
+        return _phases.due(phase, found[phase], known["groups"].get("gpu_clusters", ()), hostvars)
 
 
 def _whole(known: c.Mapping[str, t.Any]) -> bool:

@@ -28,18 +28,14 @@ def clusters(host: str, named: str, variables: Row) -> dict[str, Row]:
     return found
 
 
-def due(phase: str, found: Row, groups: t.Any, hostvars: t.Any) -> dict[str, t.Any]:
-    """A phase of phases.planned with the machines on which it may have something to do. groups, hostvars: of the run."""
-    steady = [str(name) for name in groups.get("gpu_clusters", ()) if _is_steady(hostvars[name])]
-    unchanged = phases.planned(groups, hostvars, steady)[phase]["hosts"] if steady else []
-    outcomes = {name: _variables.plain(hostvars[name].get(OUTCOMES) or {}) for name in unchanged}
-    return phases.due(phase, found, outcomes)
-
-
-def _is_steady(of_cluster: c.Mapping[str, t.Any]) -> bool:
-    """Whether the plan of an installer has no steps."""
-    plan = of_cluster.get(f"cluster_{of_cluster.get('hwaccel_installer')}_plan") or {}
-    return "steps" in plan and not plan["steps"]
+def due(phase: str, found: Row, everyone: c.Iterable[str], hostvars: t.Any) -> dict[str, t.Any]:
+    """A phase of phases.planned without the machines that phases.idle returns. everyone: hosts of clusters."""
+    names: list[str] = []
+    for cluster in everyone:
+        rows, outcomes = _of_cluster(hostvars.raw_get(cluster), hostvars)
+        own = _outcomes([cluster], hostvars)[cluster].get(phases.CLUSTER)
+        names += phases.idle(phase, rows[phase]["hosts"] if phase in rows else (), own, outcomes)
+    return phases.without(found, names)
 
 
 def serving(host: str, found: c.Mapping[str, Row], variables: Row) -> dict[str, Row]:

@@ -86,7 +86,7 @@ def removed(trial: Trial, made: list[Kill]) -> list[Kill]:
 
 
 def test_an_initialization(trial: Trial, made: list[Kill], removed: list[Kill]) -> None:
-    trial.killed("initialize", kills.before(made, "kubeadm", 2))
+    trial.killed("initialize", kills.initializing(made))
     trial.is_settled()
 
 
@@ -101,5 +101,5 @@ def test_a_teardown_and_another_initialization(trial: Trial, made: list[Kill], r
     trial.killed("tear down", removed, *trial.teardown())
     trial.is_gone()
     trial.site.parts = None
-    trial.killed("initialize again", kills.before(made, "kubeadm", 2))
+    trial.killed("initialize again", kills.initializing(made))
     trial.is_settled()

@@ -63,22 +63,27 @@ def planned(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "
     return {phase.name: _planned(phase, groups, hostvars, clusters) for phase in PHASES}
 
 
-def due(name: str, found: Row, outcomes: c.Mapping[str, Row]) -> dict[str, t.Any]:
-    """A phase of `planned` without machines on which its preflight has found nothing to do, which would observe them once more, batch by batch.
+def idle(name: str, hosts: c.Iterable[str], of_cluster: Row | None, outcomes: c.Mapping[str, Row]) -> list[str]:
+    """Machines of a cluster that a phase leaves out: its preflight has found nothing to do there, and nothing was changed since, neither on the machine nor in
+    the cluster. To observe them once more takes as long as the preflight did, batch by batch.
 
-    outcomes: by host and phase, of machines that nothing has changed since.
+    of_cluster: outcome of the cluster's host in the phase CLUSTER. outcomes: by host and phase.
     """
-    if not next(one for one in PHASES if one.name == name).only_if_due:
-        return dict(found)
+    if not next(one for one in PHASES if one.name == name).only_if_due or not _is_unchanged(of_cluster):
+        return []
+    return [host for host in hosts if name in outcomes[host] and all(map(_is_unchanged, outcomes[host].values()))]
+
+
+def _is_unchanged(outcome: Row | None) -> bool:
+    return bool(outcome) and outcome["state"] == closing.DONE and not outcome["changes"]
+
+
+def without(found: Row, names: c.Collection[str]) -> dict[str, t.Any]:
+    """A phase of `planned` without some of its machines. The others stay in their batches."""
     rest = iter(found["hosts"])
-    batches = [list(itertools.islice(rest, size)) for size in found["batches"]]
-    left = [[one for one in batch if _is_due(outcomes.get(one, {}).get(name))] for batch in batches]
-    kept = [batch for batch in left if batch]
+    batches = [[one for one in itertools.islice(rest, size) if one not in names] for size in found["batches"]]
+    kept = [batch for batch in batches if batch]
     return {**found, "hosts": list(itertools.chain(*kept)), "batches": [len(batch) for batch in kept]}
-
-
-def _is_due(outcome: Row | None) -> bool:
-    return not outcome or outcome["state"] != closing.DONE or bool(outcome["changes"])
 
 
 def hypervisors(groups: Groups, hostvars: Variables, found: c.Mapping[str, Row]) -> list[str]:

@@ -68,26 +68,24 @@ def changing(started: c.Sequence[tuple[float, str]], role: str, changed: c.Colle
     return found
 
 
-def before(kills: c.Sequence[Kill], word: str, start: int = 1) -> list[Kill]:
-    """Those before this start of a part of the role."""
-    return list(itertools.takewhile(lambda kill: not _begins(kill, word, start), kills))
-
-
-def after(kills: c.Sequence[Kill], word: str, start: int = 1) -> list[Kill]:
-    """Those from this start of a part of the role, as a run has them that has nothing to do before."""
-    rest = list(itertools.dropwhile(lambda kill: not _begins(kill, word, start), kills))
-    first = {kill.name: kill.occurrence for kill in reversed(rest)}
-    return [dataclasses.replace(kill, occurrence=kill.occurrence - first[kill.name] + 1) for kill in rest]
-
-
-def _begins(kill: Kill, word: str, start: int) -> bool:
-    return f" : {word} |" in kill.name and kill.occurrence >= start
+def initializing(made: c.Sequence[Kill]) -> list[Kill]:
+    """Of the run that has made the cluster, those before other machines join."""
+    return list(itertools.takewhile(lambda kill: not _joins(kill), made))
 
 
 def joining(made: c.Sequence[Kill], machines: c.Collection[str]) -> list[Kill]:
-    """Of the run that has made the cluster, those that a run has, too, in which one machine joins. The first start of kubeadm initializes the cluster.
-
-    machines: all of the cluster, which some tasks name.
+    """Of the run that has made the cluster, those of its first join, as a run has them that has nothing to do before. machines: all of the cluster, which some
+    tasks name.
     """
-    found = after(made, "kubeadm", 2)
-    return [one for one in found if one.occurrence == 1 and not set(one.name.split()) & set(machines)]
+    rest = list(itertools.dropwhile(lambda kill: not _joins(kill), made))
+    first = {kill.name: kill.occurrence for kill in reversed(rest)}
+    return [
+        dataclasses.replace(kill, occurrence=1)
+        for kill in rest
+        if kill.occurrence == first[kill.name] and not set(kill.name.split()) & set(machines)
+    ]
+
+
+def _joins(kill: Kill) -> bool:
+    """The first start of kubeadm initializes the cluster."""
+    return " : kubeadm |" in kill.name and kill.occurrence >= 2

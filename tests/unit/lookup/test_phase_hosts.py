@@ -12,6 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from ansible_collections.hwaccel.gpu.plugins.lookup.phase_hosts import LookupModule
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
 
 NOBODY = ["all:!all"]
 GROUPS = {
@@ -42,8 +43,14 @@ class Lookup(LookupModule):
         return self.given.get(name, False)
 
 
+class HostVars(dict[str, dict[str, t.Any]]):
+    """With the method of Ansible's that returns the variables of a host as they are."""
+
+    raw_get = dict.__getitem__
+
+
 def hosts(phase: str = "", batches: bool = False, **variables: t.Any) -> list[t.Any]:
-    known = {"groups": GROUPS, "hostvars": HOSTS, "ansible_run_tags": ["all"], **variables}
+    known = {"groups": GROUPS, "hostvars": HostVars(HOSTS), "ansible_run_tags": ["all"], **variables}
     lookup = Lookup(loader=DataLoader(), templar=Templar(loader=DataLoader(), variables=known))
     return lookup.run([phase] if phase else [], known, batches=batches)
 
@@ -63,9 +70,12 @@ def test_a_preflight_has_one_batch_and_a_limit_the_smallest_ones() -> None:
     assert hosts("node_runtime", batches=True, ansible_limit="one,cp1,w1") == [2]
 
 
-def observed(steps: list[str], **outcomes: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-    """Variables after the preflights, with the outcomes of machines in that of node_runtime."""
-    known = {**HOSTS, "one": {**HOSTS["one"], "cluster_kubeadm_plan": {"steps": steps}}}
+def observed(steps: list[str], **outcomes: dict[str, t.Any]) -> HostVars:
+    """Variables after the preflights, with the steps of the cluster, and the outcomes of machines in the preflight of node_runtime."""
+    planned = phases.planned(GROUPS, HOSTS, ["one"])
+    made = {"state": "done", "batch": [], "reasons": [], "changes": steps}
+    known = HostVars(HOSTS)
+    known["one"] = {**HOSTS["one"], "hwaccel_phase_machines": planned, "hwaccel_phase_outcomes": {"cluster": made}}
     for name, outcome in outcomes.items():
         phase = {"batch": [], "reasons": [], "changes": [], **outcome}
         known[name] = {**known[name], "hwaccel_phase_outcomes": {"node_runtime": phase}}
@@ -81,13 +91,17 @@ def test_machines_that_need_nothing_are_not_observed_once_more_unless_their_clus
     assert hosts("node_runtime", hostvars=known, hwaccel_phase_part="preflight") == ["cp1", "w1", "w2", "w3"]
     changed = observed(["init"], **outcomes)
     assert hosts("node_runtime", hostvars=changed) == ["cp1", "w1", "w2", "w3"]
+    prepared = observed([], **outcomes)
+    prepared["cp1"]["hwaccel_phase_outcomes"]["cluster"] = {**done, "changes": ["write its configuration"]}
+    assert hosts("node_runtime", hostvars=prepared) == ["cp1", "w1", "w2", "w3"]
     settled = observed([], **dict.fromkeys(("cp1", "w1", "w2", "w3"), done))
     assert (hosts("node_runtime", hostvars=settled), hosts("node_runtime", batches=True, hostvars=settled)) == (
         NOBODY,
         [1],
     )
     # Those that serve clusters verify their services.
-    balanced = {**settled, "lb1": {"hwaccel_phase_outcomes": {"load_balancer": {**done, "changes": []}}}}
+    balanced = HostVars(settled)
+    balanced["lb1"] = {"hwaccel_phase_outcomes": {"load_balancer": {**done, "changes": []}}}
     assert hosts("load_balancer", hostvars=balanced) == ["lb1", "lb2"]
 
 

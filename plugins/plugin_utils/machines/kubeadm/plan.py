@@ -116,14 +116,14 @@ def _of_architecture(host: Host, settings: Settings) -> Settings:
 
 def _expiry(issued: Certificates) -> list[str]:
     """How long they last. Others than kubeadm have to renew certificates of an authority whose key it has not."""
-    if issued.renew:
-        # The reason of the machine's turn.
-        return []
-    if not issued.due:
-        return [issued.state] if issued.state else []
-    why = "the key of its authority is not on the machine, so that kubeadm cannot renew it"
-    next_step = "renew it with that authority; the next run restarts the static pods that use it, one server at a time"
-    return [str(Fault(issued.state, f"{places.KUBERNETES}/pki", why, next_step))]
+    if issued.due and not issued.renewable:
+        why = "the key of its authority is not on the machine, so that kubeadm cannot renew it"
+        next_step = (
+            "renew it with that authority; the next run restarts the static pods that use it, one server at a time"
+        )
+        return [str(Fault(issued.state, f"{places.KUBERNETES}/pki", why, next_step))]
+    # Those that are due are the reason of the machine's turn.
+    return [issued.state] if issued.state and not issued.due else []
 
 
 def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
