@@ -75,7 +75,7 @@ def idle(name: str, hosts: c.Iterable[str], of_cluster: Row | None, outcomes: c.
 
 
 def _is_unchanged(outcome: Row | None) -> bool:
-    return bool(outcome) and outcome["state"] == closing.DONE and not outcome["changes"]
+    return outcome is not None and outcome["state"] == closing.DONE and not outcome["changes"]
 
 
 def without(found: Row, names: c.Collection[str]) -> dict[str, t.Any]:
