@@ -18,7 +18,7 @@ ROLES = {"bootstrap-0": "bootstrap", "master-0": "master", "worker-0": "worker"}
 HASH = f"$6$salt${'a' * 86}"
 ANSWER = {
     "kind": "preseed",
-    "user": "operator",
+    "user": "gpuadmin",
     "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3xYk1s6m2Yc2l3 operator@example.com"],
     "source": "http://mirror.example.com/debian",
     "password": HASH,

@@ -22,7 +22,7 @@ MASTER, WORKER = 151, 152
 #: By which the worker is installed, instead of ignition.
 ANSWER = {
     "kind": "kickstart",
-    "user": "operator",
+    "user": "gpuadmin",
     "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3xYk1s6m2Yc2l3 operator@example.com"],
     "source": "http://mirror.example.com/os",
 }

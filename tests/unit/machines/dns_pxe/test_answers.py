@@ -37,7 +37,7 @@ HASH = "$6$saltsalt$" + "Ab/.0" * 16
 MAIN = {"kickstart": "ks.cfg", "autoinstall": "user-data", "preseed": "preseed.cfg"}
 ANSWER: dict[str, t.Any] = {
     "kind": "kickstart",
-    "user": "operator",
+    "user": "gpuadmin",
     "ssh_keys": [KEY],
     "source": "https://mirror.example.com/os/9",
     "packages": ["chrony", "lvm2"],
@@ -63,14 +63,14 @@ def test_a_kickstart_file_overwrites_one_disk_and_lets_keys_in() -> None:
         "url --url=https://mirror.example.com/os/9",
         "network --bootproto=dhcp --device=52:54:00:77:00:21 --hostname=worker-0.ocp.example.com --activate",
         "rootpw --lock",
-        "user --name=operator --groups=wheel",
-        f'sshkey --username=operator "{KEY}"',
+        "user --name=gpuadmin --groups=wheel",
+        f'sshkey --username=gpuadmin "{KEY}"',
         "ignoredisk --only-use=sda",
         "clearpart --all --initlabel --drives=sda",
         "chrony",
     } <= set(lines)
     assert any(f"{WEB}/report/worker-0?host_key=" in line for line in lines)
-    assert f"user --name=operator --groups=wheel --iscrypted --password={HASH}" in text("kickstart", password=HASH)
+    assert f"user --name=gpuadmin --groups=wheel --iscrypted --password={HASH}" in text("kickstart", password=HASH)
 
 
 def test_an_autoinstall_file_is_a_cloud_config() -> None:
@@ -221,6 +221,7 @@ def test_the_validator_of_the_boot_server_reads_one_file_of_each_answer() -> Non
         ({"kind": ""}, "the kind of the answer is missing"),
         ({"user": "root"}, "the answer has no user"),
         ({"user": "x; rm"}, "the answer has no user"),
+        ({"user": "operator"}, "the user of the answer cannot be operator"),
         ({"ssh_keys": []}, "the answer has no ssh_keys"),
         ({"ssh_keys": 'ssh-ed25519 AAAA "; reboot'}, "ssh_keys[0] is not a public key"),
         ({"ssh_keys": ["-----BEGIN OPENSSH PRIVATE KEY-----\nSECRET"]}, "ssh_keys[0] is a private key"),
