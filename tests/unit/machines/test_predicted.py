@@ -24,6 +24,9 @@ def test_each_change_has_its_line() -> None:
     plan = {
         "packages": ["haproxy"],
         "toolkit": {"install": True, "names": ["nvidia-container-toolkit"]},
+        "programs": [{"path": "/usr/bin/kubeadm"}],
+        "images": [{"name": "images.tar"}],
+        "forwards": True,
         "artifacts": [{"path": "rhcos/kernel"}],
         "loaders": [{"source": "/usr/lib/a", "path": "/srv/a"}],
         "ignitions": [{"source": "w.ign", "path": "ocp/worker.ign"}],
@@ -37,6 +40,9 @@ def test_each_change_has_its_line() -> None:
     assert predicted(plan, absent=False) == [
         "install the package haproxy",
         "install the package nvidia-container-toolkit",
+        "install /usr/bin/kubeadm",
+        "import the images in images.tar",
+        "forward packets",
         "download rhcos/kernel",
         "copy /srv/a",
         "copy ocp/worker.ign",
