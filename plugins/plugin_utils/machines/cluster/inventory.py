@@ -29,16 +29,25 @@ def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
     gone = _named(listed, hostvars, "hwaccel_lost")
     leaving = [one for one in _named(listed, hostvars, "hwaccel_retired") if one not in gone]
     found = [one for one in listed if one not in gone and one not in leaving]
-    servers = [one["address"] for one in found if one["role"] == SERVER]
     given = str(variables.get("hwaccel_api_endpoint") or variables.get("hwaccel_load_balancer_address") or "")
-    lone = servers[0] if len(servers) == 1 else ""
     return {
         "machines": found,
         "retired": leaving,
         "lost": gone,
-        "endpoint": with_port(given or lone),
+        "endpoint": with_port(given or _lone_server(found)),
         "even_servers": bool(machines.truth(variables.get("hwaccel_even_servers"))),
     }
+
+
+def lone_server(groups: Groups, hostvars: Variables, cluster: str) -> str:
+    """Address of the only server of a cluster that an installer makes, which is its endpoint where no other is set; empty if there is none."""
+    installed = hostvars.get(cluster, {}).get("hwaccel_installer")
+    return _lone_server(read(groups, hostvars, cluster)["machines"]) if installed else ""
+
+
+def _lone_server(found: c.Iterable[c.Mapping[str, t.Any]]) -> str:
+    servers = [str(one["address"]) for one in found if one["role"] == SERVER]
+    return servers[0] if len(servers) == 1 else ""
 
 
 def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, t.Any]:

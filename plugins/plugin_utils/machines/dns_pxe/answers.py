@@ -55,11 +55,9 @@ FOLDER = "answers"
 _USER = re.compile(r"(?!root$)[a-z_][a-z0-9_-]{0,31}")
 #: Users and groups of the systems themselves: with one of these names Debian's installer asks for another (reserved-usernames of its package user-setup), and
 #: that of Red Hat makes no account (uidgid of its package setup).
-_TAKEN = frozenset(
-    (
-        "adm audio backup bin cdrom daemon dialout dip disk fax floppy ftp games gnats halt irc kmem list lock lp mail man mem news nobody nogroup "
-        "operator plugdev proxy sasl shadow shutdown src sshd staff sudo sync sys tape tty users utmp uucp video voice wheel www-data"
-    ).split()
+_TAKEN = re.compile(
+    "adm|audio|backup|bin|cdrom|daemon|dialout|dip|disk|fax|floppy|ftp|games|gnats|halt|irc|kmem|list|lock|lp|mail|man|mem|news|nobody|nogroup|"
+    "operator|plugdev|proxy|sasl|shadow|shutdown|src|sshd|staff|sudo|sync|sys|tape|tty|users|utmp|uucp|video|voice|wheel|www-data"
 )
 _PUBLIC_KEY = re.compile(r"(ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [A-Za-z0-9@._+ -]*)?")
 #: Hashes of crypt(5) that installers accept.
@@ -131,7 +129,7 @@ def read(given: t.Any) -> tuple[Answer | None, list[Wrong]]:
 def _account(texts: c.Mapping[str, str], keys: c.Sequence[str]) -> c.Iterator[Wrong]:
     if not _USER.fullmatch(texts.get("user", "")):
         yield "the answer has no user", "", "set user to the name of an account, in lower case; root cannot log in"
-    elif texts["user"] in _TAKEN:
+    elif _TAKEN.fullmatch(texts["user"]):
         why = "the system has a user or a group of this name, and its installer makes no account"
         yield f"the user of the answer cannot be {texts['user']}", why, "set user to another name, such as gpuadmin"
     if not keys:

@@ -9,6 +9,7 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
 #: Variables of clusters by the keys of the role.
@@ -28,10 +29,16 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     """Clusters, machines and joined nodes of one boot server."""
     served = inventory.clusters_of(groups, hostvars, host)
     return {
-        "clusters": [{"name": name, **inventory.values(hostvars.get(name, {}), _CLUSTER)} for name in served],
+        "clusters": [_cluster(groups, hostvars, name) for name in served],
         "machines": inventory.machines_of(groups, hostvars, served),
         "joined": {name: nodes for name in served if (nodes := _joined(hostvars.get(name, {}))) is not None},
     }
+
+
+def _cluster(groups: Groups, hostvars: Variables, name: str) -> dict[str, t.Any]:
+    known = inventory.values(hostvars.get(name, {}), _CLUSTER)
+    lone = "" if "api" in known else cluster_inventory.lone_server(groups, hostvars, name)
+    return {"name": name, **known, **({"api": lone} if lone else {})}
 
 
 def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:

@@ -23,6 +23,8 @@ _Item = t.TypeVar("_Item")
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
 #: Lease times of dnsmasq (its manual, --dhcp-range).
 _LEASE = re.compile(r"\d+[smhdw]?|infinite")
+#: From which playbooks take keys of a cluster.
+_VARIABLES = {"domain": "hwaccel_domain", "api": "hwaccel_load_balancer_address"}
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -209,7 +211,8 @@ class Reader:
                 continue
             missing = [key for key in needs if entry.get(key) in (None, "", [])]
             for key in missing:
-                self.fault(f"{key} is missing", where, "", f"set its {key}")
+                variable = f" ({_VARIABLES[key]})" if key in _VARIABLES else ""
+                self.fault(f"{key} is missing", where, "", f"set its {key}{variable}")
             made = make(entry, where) if not missing else None
             if made is not None:
                 found.append(made)

@@ -445,3 +445,24 @@ def test_lists_are_read_from_an_inventory() -> None:
     assert [(one["name"], one["role"]) for one in inventory.read(groups, variables, "own")["machines"]] == [
         ("w0", "storage")
     ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "api"),
+    [
+        ({"hwaccel_installer": "kubeadm"}, "10.77.0.11"),
+        ({"hwaccel_installer": "kubeadm", "hwaccel_load_balancer_address": "10.77.0.5"}, "10.77.0.5"),
+        ({}, None),
+    ],
+)
+def test_without_a_load_balancer_the_api_of_a_cluster_that_is_installed_is_its_only_server(
+    changed: dict[str, str], api: str | None
+) -> None:
+    variables: dict[str, dict[str, t.Any]] = {
+        "one": changed,
+        "boot": {},
+        "cp1": {"ansible_host": "10.77.0.11"},
+        "w0": {},
+    }
+    groups = {"gpu_clusters": ["one"], "control_plane": ["cp1"], "workers": ["w0"]}
+    assert inventory.read(groups, variables, "boot")["clusters"][0].get("api") == api
