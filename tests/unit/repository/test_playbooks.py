@@ -166,3 +166,43 @@ def test_a_run_without_a_machine_fails_without_warnings(tmp_path: pathlib.Path) 
     assert code == 2, output
     assert "There is no machine: the groups control_plane, workers and edge_nodes have no host" in output
     assert "WARNING" not in output
+
+
+def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pathlib.Path) -> None:
+    """It does not answer at first, and is assumed to be empty. What a later phase comes to there counts, and not the assumption."""
+    plays = yaml.safe_load((TOP / "playbooks" / "installers_plan.yml").read_text(encoding="utf-8"))
+    assumes = [
+        task
+        for play in plays
+        for task in play["tasks"]
+        if "that it has no problems" in task["name"] or "Assume" in task["name"]
+    ]
+    outcome = "hwaccel.gpu.machine_outcome"
+    fails = {"ansible.builtin.fail": {"msg": "no answer"}}
+    unanswered = {
+        role: {"block": [fails], "rescue": [{outcome: {"role": role, "state": "failed"}}]}
+        for role in ("node_runtime", "cluster_kubeadm")
+    }
+    later = {outcome: {"role": "cluster_kubeadm", "state": "failed", "phase": "cluster"}}
+    states = "{{ cluster_kubeadm_outcome.state }} {{ hwaccel_phase_outcomes.cluster.state }} {{ hwaccel_phase_outcomes.node_runtime.state }}"
+    tasks = [
+        {"ansible.builtin.set_fact": {"__machine_reached": {"unreachable": True, "msg": "it is off"}}},
+        *unanswered.values(),
+        *assumes,
+        {"ansible.builtin.set_fact": {"__machine_reached": {}}},
+        {"block": [fails], "rescue": [later]},
+        {"ansible.builtin.debug": {"msg": f"{states} {{{{ hwaccel_awaited }}}}"}},
+    ]
+    play = {
+        "hosts": "w1",
+        "gather_facts": False,
+        "connection": "local",
+        "vars": {"hwaccel_whole": True},
+        "tasks": tasks,
+    }
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    one = {"hwaccel_installer": "kubeadm", "hwaccel_phase_machines": {"machine_boot": {"hosts": ["w1"]}}}
+    groups = {"gpu_clusters": {"hosts": {"one": one}}, "workers": {"hosts": {"w1": {"hwaccel_cluster": "one"}}}}
+    code, output = run(tmp_path, str(tmp_path / "play.yml"), groups)
+    assert code == 0, output
+    assert "failed failed done w1 cannot be reached: it is off" in output, output

@@ -76,8 +76,8 @@ def test_exactly_the_facts_that_playbooks_and_roles_leave_behind_are_listed() ->
     listed = yaml.safe_load((TOP / "playbooks" / "vars" / "public.yml").read_text(encoding="utf-8"))["hwaccel_facts"]
     tasks = [yaml.load(path.read_text(encoding="utf-8"), yaml.SafeLoader) for path in SOURCES if path.suffix == ".yml"]
     found = {name for name in set_by(tasks) if not name.startswith(("__", "{{"))}
-    # An action sets the outcomes of roles on machines.
-    found |= {
+    # An action sets the outcomes of roles on machines, and those of phases.
+    found |= {"hwaccel_phase_outcomes"} | {
         f"{role}_outcome" for role in ("cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime")
     }
     # The demo is no source here, and the last one is a variable of the inventory plugin's hosts.
