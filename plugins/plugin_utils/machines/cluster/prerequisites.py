@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version
 
-CHECKS = ("cgroup", "clock", "disk", "identity", "inotify", "memory", "networks", "ports", "route", "swap")
+CHECKS = ("cgroup", "clock", "disk", "identity", "memory", "networks", "ports", "route", "swap")
 #: Facts that the checks need, for the request of a role.
 FACTS: dict[str, tuple[str, ...]] = {
     "cgroup": ("output", "stat", "-f", "-c", "%T", "/sys/fs/cgroup"),
@@ -60,7 +60,6 @@ def faults(host: Host, needs: Needs, skipped: c.Collection[str] = ()) -> list[Fa
         "cgroup": _cgroup(host, needs),
         "clock": _clock(host),
         "disk": _disk(host),
-        "inotify": _inotify(host),
         "memory": _memory(host) if needs.serves else [],
         "networks": _networks(host, needs.networks),
         "ports": [] if needs.member else _ports(host, needs.ports),
@@ -68,6 +67,11 @@ def faults(host: Host, needs: Needs, skipped: c.Collection[str] = ()) -> list[Fa
         "swap": [] if needs.swap else _swap(host),
     }
     return [fault for name, one in found.items() if name not in skipped for fault in one]
+
+
+def few_instances(host: Host) -> bool:
+    """Whether the limit of inotify instances is too low for a node. Any machine has the kernel's default."""
+    return int(host.fact("inotify") or _INOTIFY) < _INOTIFY
 
 
 def identity(host: Host, node: str, skipped: c.Collection[str] = ()) -> dict[str, str]:
@@ -106,19 +110,6 @@ def _disk(host: Host) -> list[Fault]:
         return []
     why = f"images and etcd need {_DISK_GIB:g} GiB"
     return [Fault(f"{free:.1f} GiB are free", "/var/lib", why, "free space, or mount a larger file system there")]
-
-
-def _inotify(host: Host) -> list[Fault]:
-    limit = int(host.fact("inotify") or _INOTIFY)
-    if limit >= _INOTIFY:
-        return []
-    why = "kubelet and kube-proxy end with `too many open files`"
-    next_step = "set fs.inotify.max_user_instances to 8192 in /etc/sysctl.d, and run sysctl --system"
-    return [
-        Fault(
-            f"the limit of inotify instances is {limit}, less than {_INOTIFY}", "/proc/sys/fs/inotify", why, next_step
-        )
-    ]
 
 
 def _memory(host: Host) -> list[Fault]:

@@ -47,6 +47,8 @@ _SERVER_PORTS = {
 #: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
 _OLDEST = (1, 32)
 _MODULES = ("overlay", "br_netfilter")
+#: With the kernel's default of 128, kubelet and kube-proxy end with `too many open files` as soon as there are some containers.
+_INSTANCES = "fs.inotify.max_user_instances = 8192\n"
 _text = functools.partial(templating.render, "cluster_kubeadm")
 
 
@@ -57,7 +59,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them;
     held: those that it is to hold; kubelet: the package that the machine's turn installs, empty if there is none.
     programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
-    files, contents, folders, absent: as files.written documents them. forwards: whether forwarding of packets has to be switched on.
+    files, contents, folders, absent: as files.written documents them. kernel: whether its settings have to be loaded.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
     settings = _of_architecture(host, settings)
@@ -95,7 +97,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "images": _images(host, settings),
         **made,
         "stops": [],
-        "forwards": host.fact("ip_forward") == "0",
+        "kernel": host.fact("ip_forward") == "0" or prerequisites.few_instances(host),
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
         "actions": [one.as_dict() for one in _actions(host, contents, touched)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
@@ -219,10 +221,16 @@ def _packages(host: Host, settings: Settings) -> list[str]:
     return [] if {"containerd", "crio"} & set(host.fact("programs").split()) else list(settings["runtime_packages"])
 
 
+def _kernel(host: Host) -> str:
+    """Settings of the kernel. What was once too low stays in the file: it would be again after a restart."""
+    needs = prerequisites.few_instances(host) or _INSTANCES in host.text(places.SYSCTL)
+    return "net.ipv4.ip_forward = 1\n" + (_INSTANCES if needs else "")
+
+
 def _contents(host: Host, settings: Settings) -> list[Content]:
     contents = [
         Content(places.MODULES, "\n".join(_MODULES) + "\n"),
-        Content(places.SYSCTL, "net.ipv4.ip_forward = 1\n"),
+        Content(places.SYSCTL, _kernel(host)),
     ]
     if any(one["name"] == "kubelet" for one in settings["programs"]):
         contents += [

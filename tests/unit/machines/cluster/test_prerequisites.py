@@ -46,7 +46,6 @@ def test_a_machine_that_has_all_of_it_has_no_faults() -> None:
         ("cgroup", host(cgroup="tmpfs"), "the machine has cgroup version 1"),
         ("clock", host(clock="no"), "the clock is not synchronized"),
         ("disk", host(free_bytes=str(2 << 30)), "2.0 GiB are free"),
-        ("inotify", host(inotify="128"), "the limit of inotify instances is 128, less than 512"),
         ("memory", host(memory="MemTotal: 1020000 kB"), "the machine has 996 MiB of memory"),
         (
             "networks",
@@ -92,7 +91,7 @@ def test_what_does_not_hold_for_a_machine_is_not_told(machine: Host, changed: di
 
 def test_every_check_can_be_tolerated_and_is_known() -> None:
     assert {"identity", *prerequisites.CHECKS} == set(prerequisites.CHECKS)
-    bad = dataclasses.replace(GOOD, facts={"clock": "no", "inotify": "1", "swap": "x"}, addresses={})
+    bad = dataclasses.replace(GOOD, facts={"clock": "no", "swap": "x"}, addresses={})
     assert faults(bad, NEEDS, prerequisites.CHECKS) == []
 
 

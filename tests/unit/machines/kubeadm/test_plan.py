@@ -84,7 +84,7 @@ def test_a_bare_machine_gets_all_of_it() -> None:
         places.UNIT_DROP_IN,
         places.CONTAINERD,
     ]
-    assert made["forwards"] and made["reload_units"]
+    assert made["kernel"] and made["reload_units"]
     assert [(one["unit"], one["state"]) for one in made["actions"]] == [
         ("containerd", "started"),
         ("kubelet", "started"),
@@ -114,7 +114,18 @@ def test_a_machine_that_has_all_of_it_is_left_alone() -> None:
         key: made[key] for key in ("faults", "packages", "programs", "images", "files", "folders", "actions", "record")
     }
     assert {key: value for key, value in nothing.items() if value} == {}
-    assert not made["forwards"] and not made["reload_units"]
+    assert not made["kernel"] and not made["reload_units"]
+
+
+def test_too_few_instances_of_inotify_are_raised_and_stay_raised() -> None:
+    low = dataclasses.replace(ready(), facts={**ready().facts, "inotify": "128"})
+    made = plan(low, SETTINGS)
+    assert made["kernel"] and made["faults"] == []
+    raised = "net.ipv4.ip_forward = 1\nfs.inotify.max_user_instances = 8192\n"
+    assert made["contents"][places.SYSCTL] == raised and places.SYSCTL in [one["path"] for one in made["files"]]
+    files = {**ready().files, places.SYSCTL: File(places.SYSCTL, raised)}
+    again = plan(dataclasses.replace(low, facts={**low.facts, "inotify": "8192"}, files=files), SETTINGS)
+    assert not again["kernel"] and again["files"] == []
 
 
 def test_containerds_configuration_has_the_form_of_its_version() -> None:
