@@ -95,13 +95,16 @@ class ActionModule(_stages.StageAction, CheckingAction):
                 "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
             )
             return {"assumed": True, **_problems([text])}
+        made = self._value(f"cluster_{installer}_made", variables)
+        if made:
+            # What machines did not join for is in the summary, and holds back no other.
+            return {"assumed": False}
         of_phases = list(self._value("hwaccel_phase_faults", variables) or [])
         of_phases += _phases.unanswered(variables, self._value("hwaccel_new_cluster", variables))
         if reasons := [*outcome.get("reasons", ()), *self._of_machines(installer, variables), *of_phases]:
             reasons = list(dict.fromkeys(reasons))
             return {"assumed": True, **_problems(reasons)}
-        made = self._value(f"cluster_{installer}_made", variables)
-        if made or all(step["do"] != "init" for step in plan.get("steps", ())):
+        if all(step["do"] != "init" for step in plan.get("steps", ())):
             return {"assumed": False}
         whole = args["read"] and not args["stages"] and "all" in variables.get("ansible_run_tags", ["all"])
         missing = f"{variables['inventory_hostname']} is not there yet: none of its machines is a member of a cluster. Next: run hwaccel.gpu.site as a whole"

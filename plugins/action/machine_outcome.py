@@ -71,7 +71,9 @@ class ActionModule(ActionBase):
             return closing.of_boot(own, batch, variables.get("__machine_boot_plan") or {})
         problems = self._problems(variables, role, failed)
         if problems:
-            return closing.ended(closing.REFUSED, batch, problems)
+            # One that was installed in this run is observed when other machines were changed already.
+            state = closing.FAILED if variables.get("hwaccel_awaited") else closing.REFUSED
+            return closing.ended(state, batch, problems)
         planned = _variables.plain(variables.get(f"{role}_predicted") or [])
         if not failed:
             return closing.ended(closing.DONE, batch, changes=[*planned, *_openings(variables), *args["changes"]])

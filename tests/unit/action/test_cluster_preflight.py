@@ -41,6 +41,7 @@ def test_only_a_whole_run_makes_a_cluster() -> None:
         "cluster_kubeadm_plan": {"steps": [{"do": "init"}]},
         "hostvars": {},
     }
+    refused = {**task_vars, "cluster_kubeadm_outcome": {"state": "done", "reasons": ["w1 has no default route"]}}
 
     class Action(cluster_preflight.ActionModule):
         def __init__(self) -> None:
@@ -59,7 +60,9 @@ def test_only_a_whole_run_makes_a_cluster() -> None:
         found = Action()._installed(args, {**task_vars, **more})
         assert found["blocked"]
         assert "one is not there yet" in found["faults"][0]["text"]
-    assert Action()._installed(whole, {**task_vars, "cluster_kubeadm_made": True}) == {"assumed": False}
+    assert Action()._installed(whole, refused)["blocked"]
+    for one in (task_vars, refused):
+        assert Action()._installed(whole, {**one, "cluster_kubeadm_made": True}) == {"assumed": False}
 
 
 @pytest.mark.parametrize("assumed", [True, False])
