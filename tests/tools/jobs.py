@@ -310,6 +310,7 @@ _SLOW_BOOT = {
 _SLOW_CLUSTER = {
     "clusters killed": ("tests/cluster/test_kills.py",),
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
+    "clusters from metal": ("tests/cluster/test_metal.py",),
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
 }
 ISOLATED = ("tests/tools/isolated",)

@@ -10,7 +10,9 @@ If the rig cannot run on this machine, this is no error: the tests are skipped w
 
 from __future__ import annotations
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_packages
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ensure_parts
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.small_debian import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
@@ -22,6 +24,7 @@ def main() -> None:
         return
     try:
         ensure_parts(say)
+        ensure_packages(say, PROGRAMS)
     except Unavailable as missing:
         say(str(missing))
 
