@@ -95,9 +95,8 @@ class ActionModule(_stages.StageAction, CheckingAction):
                 "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
             )
             return {"assumed": True, **_problems([text])}
-        made = self._value(f"cluster_{installer}_made", variables)
-        if made:
-            # What machines did not join for is in the summary, and holds back no other.
+        if self._value(f"cluster_{installer}_made", variables):
+            # Why a machine is no member is in the summary, and holds back no other.
             return {"assumed": False}
         of_phases = list(self._value("hwaccel_phase_faults", variables) or [])
         of_phases += _phases.unanswered(variables, self._value("hwaccel_new_cluster", variables))

@@ -9,6 +9,7 @@ Its processor is emulated, and so is its hypervisor's network; kernel, boot serv
 from __future__ import annotations
 
 import collections.abc as c
+import pathlib
 import time
 import typing as t
 
@@ -39,7 +40,7 @@ PATIENCE = {"hwaccel_wait_timeout": 3000, "gpu_validation_schedule_timeout": 120
 class Metal:
     """The inventory of a cluster whose worker is a computer with an empty disk."""
 
-    def __init__(self, rig: ClusterRig, folder: t.Any) -> None:
+    def __init__(self, rig: ClusterRig, folder: pathlib.Path) -> None:
         self.rig = rig
         installation = small_debian.Installation.of(folder / "installer")
         drivers = nvidia_images.driver_images(installation.release, "debian", "12")
@@ -56,7 +57,7 @@ class Metal:
             {"path": f"os/{path.name}", **artifact_of(path)} for path in (installation.kernel, installation.initramfs)
         ]
 
-    def _write_disk(self, installation: small_debian.Installation, folder: t.Any) -> None:
+    def _write_disk(self, installation: small_debian.Installation, folder: pathlib.Path) -> None:
         served = folder / "mirror" / "debian"
         served.mkdir(parents=True)
         golden = self.rig.machine("golden", self.parts.shares | installation.shares)
@@ -112,9 +113,10 @@ class Metal:
             "machine_boot_system": "debian 12",
         }
 
-    def play(self, *arguments: str, **variables: t.Any) -> Run:
-        cluster = {NAME: self.site.cluster() | variables}
-        return self.rig.play("site", self.groups(), *arguments, clusters=cluster, timeout=3000)
+    def play(self, *arguments: str) -> Run:
+        # The cluster is to be made from empty machines: one that does not answer is no node.
+        cluster = self.site.cluster() | {"hwaccel_new_cluster": True}
+        return self.rig.play("site", self.groups(), *arguments, clusters={NAME: cluster}, timeout=3000)
 
     def console(self) -> str:
         return self.hyper.console(WORKER)
@@ -131,31 +133,30 @@ def metal(rig: ClusterRig, tmp_path_factory: pytest.TempPathFactory) -> c.Iterat
 def test_an_empty_disk_becomes_a_worker_whose_gpu_has_computed(
     metal: Metal, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # The cluster is to be made from empty machines: one that does not answer is no node.
-    checked = metal.play("--check", hwaccel_new_cluster=True)
+    checked = metal.play("--check")
     assert checked.rc == 0, checked.stdout[-6000:]
     assert metal.hyper.state(WORKER) == ""
     began = time.monotonic()
-    made = metal.play(hwaccel_new_cluster=True)
+    made = metal.play()
     middle = time.monotonic()
     assert made.rc == 0, made.stdout[-8000:] + metal.console()[-3000:]
     assert f"{small_debian.INSTALLS} {WORKER} /dev/vda" in metal.console()
     assert gpus_of(metal.site.client().get(NODE, WORKER)) == 2
-    second = metal.play(hwaccel_new_cluster=True)
+    second = metal.play()
     with capsys.disabled():
         print(f"\nfrom an empty disk: {middle - began:.0f} s; the second run: {time.monotonic() - middle:.0f} s")
     assert (second.rc, second.changed()) == (0, 0), second.stdout[-6000:]
 
 
 def test_switched_off_and_on_it_boots_its_disk(metal: Metal) -> None:
-    kernel = metal.site.client().get(NODE, WORKER)["status"]["nodeInfo"]["bootID"]
+    boot = metal.site.client().get(NODE, WORKER)["status"]["nodeInfo"]["bootID"]
     metal.hyper.virsh("destroy", WORKER)
     metal.hyper.virsh("start", WORKER)
 
     def is_back() -> bool:
         node = metal.site.client().get(NODE, WORKER)
         ready = {one["type"]: one["status"] for one in node["status"]["conditions"]}["Ready"]
-        return bool(node["status"]["nodeInfo"]["bootID"] != kernel and ready == "True")
+        return bool(node["status"]["nodeInfo"]["bootID"] != boot and ready == "True")
 
     metal.hyper.machine.wait("the node is Ready again", is_back, seconds=900)
     console = metal.console()

@@ -179,10 +179,10 @@ def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pat
     ]
     outcome = "hwaccel.gpu.machine_outcome"
     fails = {"ansible.builtin.fail": {"msg": "no answer"}}
-    unanswered = {
-        role: {"block": [fails], "rescue": [{outcome: {"role": role, "state": "failed"}}]}
+    unanswered = [
+        {"block": [fails], "rescue": [{outcome: {"role": role, "state": "failed"}}]}
         for role in ("node_runtime", "cluster_kubeadm")
-    }
+    ]
     refuses = {
         "ansible.builtin.set_fact": {
             "__machine_reached": {},
@@ -192,7 +192,7 @@ def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pat
     states = "{{ cluster_kubeadm_outcome.state }} {{ hwaccel_phase_outcomes.cluster.state }} {{ hwaccel_phase_outcomes.node_runtime.state }}"
     tasks = [
         {"ansible.builtin.set_fact": {"__machine_reached": {"unreachable": True, "msg": "it is off"}}},
-        *unanswered.values(),
+        *unanswered,
         *assumes,
         refuses,
         {outcome: {"role": "cluster_kubeadm", "state": "done", "phase": "cluster"}},

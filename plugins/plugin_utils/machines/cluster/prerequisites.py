@@ -70,7 +70,7 @@ def faults(host: Host, needs: Needs, skipped: c.Collection[str] = ()) -> list[Fa
 
 
 def few_instances(host: Host) -> bool:
-    """Whether the limit of inotify instances is too low for a node. Any machine has the kernel's default."""
+    """Whether the limit of inotify instances is too low for a node. It is no fault: a role can raise it."""
     return int(host.fact("inotify") or _INOTIFY) < _INOTIFY
 
 
