@@ -55,15 +55,15 @@ class Gpus:
             simulate_gpus(machine, count)
 
 
-def ensure_gpus(say: c.Callable[[str], None], drivers: c.Mapping[str, str] = DRIVERS) -> Gpus:
-    """The parts, from the cache or made now. drivers: images for machines of another kernel. Raises what ensure_components does."""
+def ensure_gpus(say: c.Callable[[str], None], drivers: c.Mapping[str, str]) -> Gpus:
+    """The parts, from the cache or made now. drivers: images for the kernel of the machines. Raises what ensure_components does."""
     busybox = shutil.which("busybox")
     assert busybox, "the rig requires busybox"
     components = ensure_components(say)
     return Gpus(components.folder, images.ensure_images(components, pathlib.Path(busybox), say, drivers).parent)
 
 
-def variables(pools: list[dict[str, t.Any]], drivers: c.Mapping[str, str] = DRIVERS) -> dict[str, t.Any]:
+def variables(pools: list[dict[str, t.Any]], drivers: c.Mapping[str, str]) -> dict[str, t.Any]:
     """Of a cluster with such agents. NVIDIA publishes no driver images for their operating system."""
     return {
         "hwaccel_pools": pools,

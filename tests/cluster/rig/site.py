@@ -188,14 +188,14 @@ def begun(machine: Machine) -> bool:
 def gpu_site(rig: ClusterRig, servers: tuple[str, ...], agents: tuple[str, str], balancer: str = "") -> Site:
     """A site whose first agent has two GPUs. balancer: name of a load balancer, which site configures. Skips tests if this machine cannot have the parts."""
     try:
-        parts = gpus.ensure_gpus(say)
+        parts = gpus.ensure_gpus(say, gpus.DRIVERS)
     except Unavailable as missing:
         pytest.skip(str(missing))
     site = Site(rig, servers, agents, balancer, with_gpus={agents[0]: 2}, gpu_parts=parts)
     site.labels = {agents[0]: {"pool": "a"}}
     # Pods of the system with an emptyDir lose nothing.
     site.variables |= {"cluster_kubeadm_drain_delete_emptydir_data": True}
-    site.variables |= gpus.variables([gpus.pool("a", "pool=a", 2)])
+    site.variables |= gpus.variables([gpus.pool("a", "pool=a", 2)], gpus.DRIVERS)
     return site
 
 

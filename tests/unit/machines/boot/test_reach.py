@@ -92,12 +92,15 @@ class Ssh:
 
     def __init__(self, folder: pathlib.Path, *keys: str, login: str = "exec sh -s") -> None:
         self.folder = folder
+        (folder / "asked").touch()
         scan = "\n".join(f"echo 10.77.0.21 {key}" for key in keys)
         programs = {
             "ssh-keyscan": scan,
             "ssh": f'printf "%s\\n" "$*" >>{folder}/asked\nfor one; do case $one in UserKnownHostsFile=*) '
             f'cat "${{one#*=}}" >{folder}/known;; esac; done\n{login}',
-            "sleep": f"echo slept $1 >>{folder}/asked; exec /bin/sleep 0.6",
+            # Time passes only where the script sleeps.
+            "sleep": f"echo slept $1 >>{folder}/asked",
+            "date": f"echo $((5 * $(grep -c ^slept {folder}/asked)))",
             "findmnt": "echo /dev/mapper/root",
             "lsblk": "printf 'root lvm\nsda2 part\nsda disk\n'",
         }
