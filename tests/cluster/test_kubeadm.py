@@ -213,6 +213,34 @@ def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluste
     assert made.done().changed() == 0
 
 
+def nft(machine: Machine, *arguments: str) -> str:
+    """In the machine's network. Machines of the rig have no such program."""
+    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.slow
+def test_a_learner_that_never_catches_up_stops_the_run_and_the_next_one_joins_it(made: Site) -> None:
+    """Its etcd does not reach those of the others, of which kubeadm asks that it votes."""
+    first = made.machines["cp1"]
+    first.sh(REINSTALL)
+    nft(first, "add table inet nobody; add chain inet nobody out { type filter hook output priority 0; }")
+    nft(first, f"add rule inet nobody out ip daddr != {first.address} tcp dport 2380 drop")
+    run = made.play("cluster_kubeadm")
+    assert run.rc != 0
+    (reason,) = run.summary["one"]["reasons"]
+    assert "cp1" in reason and "does not catch up with the leader" in reason
+    assert [voters(made.machines[name]) for name in ("cp2", "cp3")] == [{"cp2", "cp3"}] * 2
+    nft(first, "delete table inet nobody")
+    again = made.done()
+    assert [text.partition(":")[0] for text in again.summary["one"]["changes"]] == [
+        "reset cp1",
+        "join the server cp1",
+    ]
+    assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
+    assert made.done().changed() == 0
+
+
 def loaded(machine: Machine) -> dict[str, str]:
     """When the processes of its static pods were started, by name."""
     script = "for p in /proc/[0-9]*; do echo \"$(cat $p/comm) $(cut -d ' ' -f 22 $p/stat)\"; done 2>/dev/null || :"
@@ -276,9 +304,8 @@ def test_an_agent_whose_pods_have_no_network_stays_cordoned_until_they_have_it_a
 
 
 def rules(machine: Machine) -> list[str]:
-    """Rules of nftables, and chains that are no hooks. A machine of the rig has no program that reads them. iptables leaves empty hooks."""
-    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", "--json", "list", "ruleset"]
-    listed = json.loads(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)["nftables"]
+    """Rules of nftables, and chains that are no hooks. iptables leaves empty hooks."""
+    listed = json.loads(nft(machine, "--json", "list", "ruleset"))["nftables"]
     made = [one for one in listed if "rule" in one or ("chain" in one and "hook" not in one["chain"])]
     return [json.dumps(one, sort_keys=True) for one in made]
 

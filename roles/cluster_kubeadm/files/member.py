@@ -136,19 +136,23 @@ def static_reasons(server, node):
     return reasons
 
 
+def title(member):
+    """Its name, or its ID as etcdctl writes it: it has no name until it has been started once."""
+    return member.get("name") or format(int(member["ID"]), "x")
+
+
 def quorum_reasons(nodes, leaving):
     """Why another server must not be taken away: etcd needs more than half of its members. leaving: nodes that may have been removed from it already."""
     listed = etcd("cluster/member/list", {}).get("members", ())
     names = [one.get("name", "") for one in listed]
     reasons = [f"etcd has no member {node}" for node in nodes if node not in names]
-    # A member has no name until it has been started once.
     reasons += [
-        f"etcd's member {one.get('name') or one['ID']} is none of the cluster's servers"
+        f"etcd's member {title(one)} is none of the cluster's servers"
         for one in listed
         if one.get("name", "") not in [*nodes, *leaving]
     ]
-    learners = [one.get("name", "") for one in listed if one.get("isLearner")]
-    return reasons + [f"etcd's member {name} is still a learner" for name in learners if name not in leaving]
+    learners = [one for one in listed if one.get("isLearner") and one.get("name", "") not in leaving]
+    return reasons + [f"etcd's member {title(one)} is still a learner" for one in learners]
 
 
 def tried(what, call, *arguments):

@@ -165,8 +165,9 @@ def test_a_kubelet_that_ended_is_not_healthy_though_its_node_is_still_ready(
             "etcd's member cp2 is still a learner\n",
         ),
         (
-            [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2"}, {"ID": "9"}],
-            "etcd's member 9 is none of the cluster's servers\n",
+            [{"ID": "7", "name": "cp1"}, {"ID": "8", "name": "cp2"}, {"ID": "9372538179322589801", "isLearner": True}],
+            "etcd's member 8211f1d0f64f3269 is none of the cluster's servers\n"
+            "etcd's member 8211f1d0f64f3269 is still a learner\n",
         ),
     ],
 )
