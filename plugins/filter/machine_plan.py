@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
@@ -66,6 +67,9 @@ _value:
       description: What a run changes by it, one line each. Ports of firewalls and labels of SELinux are not among it.
       type: list
       elements: str
+    idle:
+      description: Whether a run does nothing by it, also for itself, if there are no faults.
+      type: bool
     faults:
       description: Problems that prevent the run, each with C(text).
       type: list
@@ -98,6 +102,8 @@ _RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "load_balancer": load_balancer.restored,
     "node_runtime": node_runtime.restored,
 }
+#: Of a plan, what is done without a line in `predicted`.
+_UNTOLD = ("firewall", "record", "record_after", "selinux")
 #: Collections with modules for firewalls and SELinux. Preflight names those that a machine needs and that are missing.
 _COLLECTIONS = ("ansible.posix", "community.general")
 
@@ -110,7 +116,8 @@ def machine_plan(
     state: str = "present",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    given: dict[str, t.Any] = settings or {}
+    # Copies of Ansible's own types take twenty times as long: each text has its origin.
+    given: dict[str, t.Any] = _variables.plain(settings or {})
     if state == "absent":
         compute, more = of_role("machine_plan", role, _RESTORED), []
     else:
@@ -122,8 +129,9 @@ def machine_plan(
 
 
 def _with_lines(plan: dict[str, t.Any], state: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
-    restarts = bool(settings.get("restart", True))
-    return {**plan, "predicted": predicted(plan, absent=state == "absent", restarts=restarts)}
+    lines = predicted(plan, absent=state == "absent", restarts=bool(settings.get("restart", True)))
+    idle = not lines and not any(plan.get(key) for key in _UNTOLD)
+    return {**plan, "predicted": lines, "idle": idle}
 
 
 class FilterModule:
