@@ -21,8 +21,13 @@ _TOKEN = re.compile(r"\b([a-z0-9]{6})\.[a-z0-9]{16}\b")
 #: Header of klog, and the fields that containerd's lines begin with.
 _HEADERS = re.compile(r'^(?:[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |time="[^"]*" level=\w+ (?:msg=)?)')
 _ERRORS = re.compile(r"^(?:error|\[ERROR \w|[EF]\d{4} |Error:|.*\blevel=(?:error|fatal)\b)")
+#: Of kubeadm itself, and not of a library that goes on: a runtime without RuntimeConfig is an error of the CRI's client, and kubeadm only warns of it
+#: (cmd/kubeadm/app/preflight/checks.go, app/util/error.go; pkg/remote_runtime.go of k8s.io/cri-client).
+_OWN = re.compile(r"^(?:error\b|\[ERROR \w|Error:)")
 #: kubeadm asks the kubelet whether it is healthy. That it is not is no cause (cmd/kubeadm/app/util/apiclient/wait.go).
 _OF_KUBELET = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):\d+/(?:healthz|livez|readyz)")
+#: A kubelet is restarted until kubeadm has written its configuration.
+_AWAITS_KUBEADM = "open /var/lib/kubelet/config.yaml: no such file"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,8 +147,8 @@ def verdict(host: str, endpoint: str, output: str, journal: str = "") -> Fault:
         for cause in (*_CAUSES, _UNREACHABLE):
             if line := next((line for line in lines if _shows(line, cause, endpoint)), ""):
                 return Fault(what, "", f"{cause.why} ({_shown(line)})", cause.next_step.format(endpoint=endpoint))
-    line = next((line for line in told if _ERRORS.search(line)), "") or next(iter(told), "")
-    own = next((line for line in reversed(logged) if _ERRORS.search(line)), "")
+    line = next((line for wanted in (_OWN, _ERRORS) for line in told if wanted.search(line)), next(iter(told), ""))
+    own = next((line for line in reversed(logged) if _ERRORS.search(line) and _AWAITS_KUBEADM not in line), "")
     why = "; ".join(_shown(one) for one in (line, own) if one) or "nothing was printed"
     return Fault(what, "", why, "read the logs there (journalctl --unit kubelet --unit containerd), and run again")
 

@@ -153,6 +153,16 @@ def test_without_a_known_cause_the_first_error_and_the_last_of_the_journal_are_s
     assert verdict("w1", "a:6443", "").why == "nothing was printed"
 
 
+def test_an_error_of_a_library_is_not_shown_in_place_of_that_of_kubeadm() -> None:
+    library = 'E1128 12:33:01.000000    77 remote_runtime.go:751] "RuntimeConfig from runtime service failed" err="rpc error: code = Unimplemented"'
+    printed = f"{library}\n[preflight] Some fatal errors occurred:\n\t[ERROR ExternalEtcdVersion]: couldn't parse it"
+    waiting = (
+        'E1128 12:33:02.0 77 run.go:72] "command failed" err="failed to load kubelet config file, path: /var/lib/kubelet/config.yaml, '
+        'error: open /var/lib/kubelet/config.yaml: no such file or directory"'
+    )
+    assert verdict("cp1", "", printed, waiting).why == "[ERROR ExternalEtcdVersion]: couldn't parse it"
+
+
 def test_a_kubelet_that_is_not_healthy_is_not_the_cause() -> None:
     fault = verdict("w1", "a:6443", _WAIT)
     assert "does not reach" not in fault.why and "10248" in fault.why
