@@ -211,3 +211,23 @@ def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pat
     code, output = run(tmp_path, str(tmp_path / "play.yml"), groups)
     assert code == 0, output
     assert "failed failed done w1 cannot be reached: it is off" in output, output
+
+
+def test_a_machine_that_is_lost_after_it_was_reached_fails_with_the_reason(tmp_path: pathlib.Path) -> None:
+    """It is pinged once in a run. The task that observes it hides its result."""
+    lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    tasks = [
+        {"ansible.builtin.set_fact": {"__machine_reached": {"ping": "pong"}}},
+        {"ansible.builtin.include_role": {"name": "hwaccel.gpu.node_runtime", "tasks_from": "preflight"}},
+    ]
+    play = {"hosts": "w1", "gather_facts": False, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
+    groups = {**WITH_GROUP, "workers": {"hosts": {"w1": lost}}}
+    code, output = run(tmp_path, str(tmp_path / "play.yml"), groups)
+    assert code == 2, output
+    text = " ".join(output.split())
+    assert (
+        "w1 cannot be reached any more: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1"
+        in text
+    ), output
+    assert "could not be observed" not in text, output
