@@ -22,6 +22,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "host_name": ("output", "hostname"),
     "inotify": ("lines", "/proc/sys/fs/inotify/max_user_instances", "."),
     "ip_forward": ("lines", "/proc/sys/net/ipv4/ip_forward", "."),
+    "ipv6_forward": ("lines", "/proc/sys/net/ipv6/conf/default/forwarding", "."),
     "machine_id": ("lines", "/etc/machine-id", "."),
     "memory": ("lines", "/proc/meminfo", "^MemTotal:"),
     "product_uuid": ("lines", "/sys/class/dmi/id/product_uuid", "."),
@@ -122,8 +123,12 @@ def _memory(host: Host) -> list[Fault]:
 
 
 def _networks(host: Host, networks: c.Mapping[str, str]) -> list[Fault]:
-    """Addresses of the machine within a network of pods or Services, which would hide one another."""
+    """Addresses of the machine within a network of pods or Services, which would hide one another, and networks of which its kernel knows nothing."""
     found = []
+    if has_ipv6(networks.values()) and not host.fact("ipv6_forward"):
+        what, why = "the machine has no IPv6", "networks of pods or Services have addresses of it"
+        next_step = "remove ipv6.disable=1 from its kernel's command line, or set networks of IPv4"
+        found.append(Fault(what, "/proc/sys/net/ipv6", why, next_step))
     for name, text in networks.items():
         for part in filter(None, text.split(",")):
             network = ipaddress.ip_network(part.strip())
@@ -137,6 +142,11 @@ def _networks(host: Host, networks: c.Mapping[str, str]) -> list[Fault]:
                 next_step = "set a network that nothing else uses"
                 found.append(Fault(f"the {name} {part} overlaps with a network of the machine", "", why, next_step))
     return found
+
+
+def has_ipv6(networks: c.Iterable[str]) -> bool:
+    """Whether one of them has addresses of IPv6. networks: with commas between those of several families."""
+    return any(":" in text for text in networks)
 
 
 #: Interfaces of network plugins, which have addresses of pods.

@@ -49,6 +49,8 @@ _OLDEST = (1, 32)
 _MODULES = ("overlay", "br_netfilter")
 #: With the kernel's default of 128, kubelet and kube-proxy end with `too many open files` as soon as there are some containers.
 _INSTANCES = "fs.inotify.max_user_instances = 8192\n"
+#: kubeadm wants the default of interfaces (addIPv6Checks in cmd/kubeadm/app/preflight/checks.go), and packets are forwarded by those that are there.
+_IPV6 = "net.ipv6.conf.all.forwarding = 1\nnet.ipv6.conf.default.forwarding = 1\n"
 _text = functools.partial(templating.render, "cluster_kubeadm")
 
 
@@ -97,7 +99,9 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "images": _images(host, settings),
         **made,
         "stops": [],
-        "kernel": host.fact("ip_forward") == "0" or prerequisites.few_instances(host),
+        "kernel": host.fact("ip_forward") == "0"
+        or prerequisites.few_instances(host)
+        or (_ipv6(settings) and host.fact("ipv6_forward") == "0"),
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
         "actions": [one.as_dict() for one in _actions(host, contents, touched)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
@@ -221,16 +225,20 @@ def _packages(host: Host, settings: Settings) -> list[str]:
     return [] if {"containerd", "crio"} & set(host.fact("programs").split()) else list(settings["runtime_packages"])
 
 
-def _kernel(host: Host) -> str:
+def _ipv6(settings: Settings) -> bool:
+    return prerequisites.has_ipv6((settings["pod_network"], settings["service_network"]))
+
+
+def _kernel(host: Host, settings: Settings) -> str:
     """Settings of the kernel. What was once too low stays in the file: it would be again after a restart."""
     needs = prerequisites.few_instances(host) or _INSTANCES in host.text(places.SYSCTL)
-    return "net.ipv4.ip_forward = 1\n" + (_INSTANCES if needs else "")
+    return "net.ipv4.ip_forward = 1\n" + (_IPV6 if _ipv6(settings) else "") + (_INSTANCES if needs else "")
 
 
 def _contents(host: Host, settings: Settings) -> list[Content]:
     contents = [
         Content(places.MODULES, "\n".join(_MODULES) + "\n"),
-        Content(places.SYSCTL, _kernel(host)),
+        Content(places.SYSCTL, _kernel(host, settings)),
     ]
     if any(one["name"] == "kubelet" for one in settings["programs"]):
         contents += [

@@ -19,6 +19,7 @@ FACTS = {
     "clock": "yes",
     "free_bytes": str(50 << 30),
     "inotify": "8192",
+    "ipv6_forward": "1",
     "memory": "MemTotal:        4028440 kB",
     "routes": "default via 10.0.0.1 dev eth0",
     "swap": "",

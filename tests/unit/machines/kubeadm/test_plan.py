@@ -128,6 +128,19 @@ def test_too_few_instances_of_inotify_are_raised_and_stay_raised() -> None:
     assert not again["kernel"] and again["files"] == []
 
 
+def test_packets_of_ipv6_are_forwarded_where_a_network_has_its_addresses() -> None:
+    both = {**SETTINGS, "service_network": "10.96.0.0/16,fd00:96::/112"}
+    off = dataclasses.replace(ready(both), facts={**ready().facts, "ipv6_forward": "0"})
+    made = plan(off, both)
+    assert made["kernel"] and made["faults"] == []
+    forwards = "net.ipv4.ip_forward = 1\nnet.ipv6.conf.all.forwarding = 1\nnet.ipv6.conf.default.forwarding = 1\n"
+    assert made["contents"][places.SYSCTL] == forwards
+    assert not plan(dataclasses.replace(off, facts={**off.facts, "ipv6_forward": "1"}), both)["kernel"]
+    assert not plan(off, SETTINGS)["kernel"]
+    (fault,) = plan(dataclasses.replace(off, facts={**off.facts, "ipv6_forward": ""}), both)["faults"]
+    assert "the machine has no IPv6" in fault["text"]
+
+
 def test_containerds_configuration_has_the_form_of_its_version() -> None:
     assert 'sandbox_image = "registry.k8s.io/pause:3.10.2"' in plan(BARE, SETTINGS)["contents"][places.CONTAINERD]
     two = dataclasses.replace(BARE, commands={"containerd": Command(0, "containerd v2.4.2")})
