@@ -10,6 +10,7 @@ import typing as t
 import pytest
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.hwaccel.gpu.plugins.filter import machine_plan as filters
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_plan import machine_plan
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machine_verdict
 
@@ -31,3 +32,37 @@ def test_an_unknown_role_is_reported_with_the_known_roles(call: t.Callable[[], t
 def test_an_incomplete_observation_is_reported(role: str) -> None:
     with pytest.raises(AnsibleFilterError, match=r"machine_plan cannot read .*ended before its output was complete"):
         machine_plan("fact kernel NS4xMA==\n", role, state="absent")
+
+
+@pytest.mark.parametrize(
+    ("plan", "idle"),
+    [
+        ({"files": [], "actions": [], "record": "", "record_after": "", "firewall": [], "selinux": False}, True),
+        ({"packages": ["haproxy"]}, False),
+        ({"actions": [{"unit": "haproxy", "state": "reloaded"}]}, False),
+        # Whether a port is open already shows only when it is opened, and a record is the run's own.
+        ({"firewall": [{"port": 6443}]}, False),
+        ({"selinux": True}, False),
+        ({"record": "{}"}, False),
+        ({"record_after": "{}"}, False),
+    ],
+)
+def test_a_plan_is_idle_if_nothing_is_done_by_it(
+    monkeypatch: pytest.MonkeyPatch, plan: dict[str, t.Any], idle: bool
+) -> None:
+    monkeypatch.setitem(filters._PLANS, "load_balancer", lambda *_given: plan)
+    assert machine_plan("", "load_balancer")["idle"] is idle
+
+
+class Tagged(str):
+    """As a text of Ansible's, with more to copy than its characters."""
+
+    __slots__ = ("origin",)
+
+
+def test_a_plan_is_computed_from_plain_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[t.Any] = []
+    monkeypatch.setitem(filters._PLANS, "load_balancer", lambda _printed, settings: given.append(settings) or {})
+    machine_plan("", "load_balancer", {"names": [Tagged("a")], "maximum": {Tagged("b"): 3}})
+    assert given[0].items() >= {"names": ["a"], "maximum": {"b": 3}}.items()
+    assert {type(given[0]["names"][0]), *map(type, given[0]["maximum"])} == {str}
