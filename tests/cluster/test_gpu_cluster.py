@@ -8,6 +8,7 @@ Three servers behind a load balancer and two agents, one of them with GPUs of te
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -15,17 +16,51 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import programs
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig, ensure_parts
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import FOLDER, Site, begun, gpu_site
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, FOLDER, Site, begun, gpu_site
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
 pytestmark = pytest.mark.slow
 
+#: On the servers: what the API server logs, and where.
+_AUDIT, _LOG = "/etc/kubernetes-audit", "/var/log/kubernetes"
+#: Writes of whoever has the admin kubeconfig, which is us.
+_POLICY = """apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: Metadata, users: [kubernetes-admin], verbs: [create, update, patch, delete, deletecollection]}
+  - {level: None}
+"""
+_AUDITED = {
+    "extraArgs": [
+        {"name": "audit-policy-file", "value": f"{_AUDIT}/policy.yaml"},
+        {"name": "audit-log-path", "value": f"{_LOG}/audit.log"},
+    ],
+    "extraVolumes": [
+        {"name": name, "hostPath": path, "mountPath": path, "pathType": "DirectoryOrCreate"}
+        for name, path in {"audit-policy": _AUDIT, "audit-log": _LOG}.items()
+    ],
+}
+
 
 @pytest.fixture(scope="module")
 def site(rig: ClusterRig) -> Site:
-    return gpu_site(rig, ("cp1", "cp2", "cp3"), ("w1", "w2"), "lb")
+    site = gpu_site(rig, ("cp1", "cp2", "cp3"), ("w1", "w2"), "lb")
+    for name in site.servers:
+        site.machines[name].write(f"{_AUDIT}/policy.yaml", _POLICY)
+    site.variables["cluster_kubeadm_configuration"] = {**CONFIGURATION, "ClusterConfiguration": {"apiServer": _AUDITED}}
+    return site
+
+
+def writes(site: Site) -> list[str]:
+    """What the API servers have logged of us, one line each."""
+    return [
+        f"{one['verb']} {one['requestURI']}"
+        for name in site.servers
+        for one in map(json.loads, site.machines[name].read(f"{_LOG}/audit.log").splitlines())
+    ]
 
 
 def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,13 +69,17 @@ def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(site: Site, capsy
     assert site.machines["cp1"].sh("ls /etc/kubernetes /usr/bin/kubeadm 2>/dev/null || :") == ""
     began = time.monotonic()
     made = site.play("site")
-    middle = time.monotonic()
+    between = time.monotonic()
     assert made.rc == 0, made.stdout[-8000:]
     assert gpus_of(site.client().get(NODE, "w1")) == 2
+    written = writes(site)
+    assert written
+    middle = time.monotonic()
     second = site.play("site")
     with capsys.disabled():
-        print(f"\nsite: {middle - began:.0f} s; the second run: {time.monotonic() - middle:.0f} s")
+        print(f"\nsite: {between - began:.0f} s; the second run: {time.monotonic() - middle:.0f} s")
     assert (second.rc, second.changed()) == (0, 0), second.stdout[-6000:]
+    assert writes(site) == written
 
 
 def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
