@@ -99,9 +99,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "images": _images(host, settings),
         **made,
         "stops": [],
-        "kernel": host.fact("ip_forward") == "0"
-        or prerequisites.few_instances(host)
-        or (_ipv6(settings) and host.fact("ipv6_forward") == "0"),
+        "kernel": _loads(host, settings),
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
         "actions": [one.as_dict() for one in _actions(host, contents, touched)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
@@ -227,6 +225,12 @@ def _packages(host: Host, settings: Settings) -> list[str]:
 
 def _ipv6(settings: Settings) -> bool:
     return prerequisites.has_ipv6((settings["pod_network"], settings["service_network"]))
+
+
+def _loads(host: Host, settings: Settings) -> bool:
+    """Whether settings of the kernel are to be loaded, because it has others."""
+    facts = ("ip_forward", *(("ipv6_forward",) if _ipv6(settings) else ()))
+    return "0" in map(host.fact, facts) or prerequisites.few_instances(host)
 
 
 def _kernel(host: Host, settings: Settings) -> str:
