@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import inst
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import idle, predicted
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
@@ -102,8 +102,6 @@ _RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "load_balancer": load_balancer.restored,
     "node_runtime": node_runtime.restored,
 }
-#: Of a plan, what is done without a line in `predicted`.
-_UNTOLD = ("firewall", "record", "record_after", "selinux")
 #: Collections with modules for firewalls and SELinux. Preflight names those that a machine needs and that are missing.
 _COLLECTIONS = ("ansible.posix", "community.general")
 
@@ -130,8 +128,7 @@ def machine_plan(
 
 def _with_lines(plan: dict[str, t.Any], state: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
     lines = predicted(plan, absent=state == "absent", restarts=bool(settings.get("restart", True)))
-    idle = not lines and not any(plan.get(key) for key in _UNTOLD)
-    return {**plan, "predicted": lines, "idle": idle}
+    return {**plan, "predicted": lines, "idle": idle(plan, lines)}
 
 
 class FilterModule:

@@ -20,7 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.places import STATIC_PODS
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, last_day
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, SECRETS, Site, voters
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, SECRETS, Site, nft, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
@@ -211,12 +211,6 @@ def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluste
     assert nodes(made).keys() == {"cp1", "cp2", "cp3", "w1"}
     assert [voters(made.machines[name]) for name in made.servers] == [{"cp1", "cp2", "cp3"}] * 3
     assert made.done().changed() == 0
-
-
-def nft(machine: Machine, *arguments: str) -> str:
-    """In the machine's network. Machines of the rig have no such program."""
-    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", *arguments]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.slow

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import base64
 import pathlib
-import subprocess
 import typing as t
 
 import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, NAME, Site
-from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, NAME, Site, nft
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import certificate
 
 _TABLE = "inet unreachable"
-
-
-def nft(machine: Machine, *argv: str) -> None:
-    """A machine of the rig has no such program."""
-    subprocess.run(["nsenter", f"--net={machine.port.namespace}", "nft", *argv], check=True, timeout=30)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,15 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
     ]
 
 
+#: Of a plan, what is done without a line in `predicted`.
+_UNTOLD = ("firewall", "record", "record_after", "selinux")
+
+
+def idle(plan: _Plan, lines: c.Sequence[str]) -> bool:
+    """Whether a run does nothing by this plan, also for itself. lines: what predicted returns of it."""
+    return not lines and not any(plan.get(key) for key in _UNTOLD)
+
+
 #: States of the module systemd.
 _VERBS = {"restarted": "restart", "reloaded": "reload", "started": "start", "stopped": "stop"}
 

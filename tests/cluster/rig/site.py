@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
+import subprocess
 import typing as t
 
 import pytest
@@ -178,6 +179,12 @@ asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", 
 print(urllib.request.urlopen(asked, context=tls).read().decode())"""
     found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
     return {one["name"] for one in found if not one.get("isLearner")}
+
+
+def nft(machine: Machine, *arguments: str) -> str:
+    """What nft prints in the machine's network. Machines of the rig have no such program."""
+    argv = ["nsenter", f"--net={machine.port.namespace}", "nft", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
 
 
 def begun(machine: Machine) -> bool:

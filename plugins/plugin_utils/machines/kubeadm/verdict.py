@@ -23,7 +23,7 @@ _HEADERS = re.compile(r'^(?:[IWEF]\d{4} [\d:.]+\s+\d+ [\w.-]+:\d+\] |time="[^"]*
 _ERRORS = re.compile(r"^(?:error|\[ERROR \w|[EF]\d{4} |Error:|.*\blevel=(?:error|fatal)\b)")
 #: Of kubeadm itself, and not of a library that goes on: a runtime without RuntimeConfig is an error of the CRI's client, and kubeadm only warns of it
 #: (cmd/kubeadm/app/preflight/checks.go, app/util/error.go; pkg/remote_runtime.go of k8s.io/cri-client).
-_OWN = re.compile(r"^(?:error\b|\[ERROR \w|Error:)")
+_OF_KUBEADM = re.compile(r"^(?:error\b|\[ERROR \w|Error:)")
 #: kubeadm asks the kubelet whether it is healthy. That it is not is no cause (cmd/kubeadm/app/util/apiclient/wait.go).
 _OF_KUBELET = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):\d+/(?:healthz|livez|readyz)")
 #: A kubelet is restarted until kubeadm has written its configuration.
@@ -147,7 +147,9 @@ def verdict(host: str, endpoint: str, output: str, journal: str = "") -> Fault:
         for cause in (*_CAUSES, _UNREACHABLE):
             if line := next((line for line in lines if _shows(line, cause, endpoint)), ""):
                 return Fault(what, "", f"{cause.why} ({_shown(line)})", cause.next_step.format(endpoint=endpoint))
-    line = next((line for wanted in (_OWN, _ERRORS) for line in told if wanted.search(line)), next(iter(told), ""))
+    line = next(
+        (line for wanted in (_OF_KUBEADM, _ERRORS) for line in told if wanted.search(line)), next(iter(told), "")
+    )
     own = next((line for line in reversed(logged) if _ERRORS.search(line) and _AWAITS_KUBEADM not in line), "")
     why = "; ".join(_shown(one) for one in (line, own) if one) or "nothing was printed"
     return Fault(what, "", why, "read the logs there (journalctl --unit kubelet --unit containerd), and run again")
