@@ -259,14 +259,21 @@ class Runner:
         return self.results
 
 
-def processor_seconds() -> tuple[float, float]:
-    """Idle time (including waits for disks) and total time of all cores since the boot of the machine."""
+class Processors(t.NamedTuple):
+    """Seconds of all cores since the boot of the machine, as proc(5) counts them. idle: also waits for disks. stolen: by the machine's host."""
+
+    idle: float
+    stolen: float
+    total: float
+
+
+def processor_seconds() -> Processors:
     with open("/proc/stat", encoding="utf-8") as file:
-        spent = [int(field) for field in file.readline().split()[1:9]]
-    return (spent[3] + spent[4]) / os.sysconf("SC_CLK_TCK"), sum(spent) / os.sysconf("SC_CLK_TCK")
+        spent = [int(field) / os.sysconf("SC_CLK_TCK") for field in file.readline().split()[1:9]]
+    return Processors(spent[3] + spent[4], spent[7], sum(spent))
 
 
-def say_costs(results: dict[str, Result], before: tuple[float, float], speed: float) -> None:
+def say_costs(results: dict[str, Result], before: Processors, speed: float) -> None:
     measured = {
         name: costs.Cost(cpu=result.cpu, wall=result.seconds)
         for name, result in results.items()
@@ -276,10 +283,11 @@ def say_costs(results: dict[str, Result], before: tuple[float, float], speed: fl
     factor = costs.slower(speed)
     for line in costs.over(measured, costs.budgets(), factor):
         say(line)
-    idle, both = (now - then for now, then in zip(processor_seconds(), before, strict=True))
+    idle, stolen, total = (now - then for now, then in zip(processor_seconds(), before, strict=True))
     used = sum(cost["cpu"] or 0 for cost in measured.values())
     say(
-        f"CPU {used:.0f} s in {time.monotonic() - STARTED:.0f} s; the cores were idle for {100 * idle / max(both, 1):.0f} %"
+        f"CPU {used:.0f} s of {total:.0f} s of all cores in {time.monotonic() - STARTED:.0f} s; "
+        f"idle: {100 * idle / max(total, 1):.0f} %, stolen by the machine's host: {100 * stolen / max(total, 1):.0f} %"
     )
     say(f"this machine takes {factor:.2f} times as long as the one that the budgets are from")
 
@@ -318,12 +326,17 @@ def enough_instances() -> t.Iterator[None]:
         INSTANCES.write_text(before, encoding="ascii")
 
 
-def run_all(runner: Runner) -> dict[str, Result]:
-    """Runs all jobs. After SIGTERM or SIGINT, jobs are terminated with all their processes."""
+def paced(jobs: tuple[Job, ...], factor: float) -> tuple[Job, ...]:
+    """Jobs with the limits that they need on a machine that is slower by this factor than that of the budgets."""
+    return tuple(dataclasses.replace(job, limit=round(job.limit * max(1.0, factor))) for job in jobs)
+
+
+def run_all(runner: Runner, speed: float) -> dict[str, Result]:
+    """Runs all jobs. After SIGTERM or SIGINT, jobs are terminated with all their processes. speed: what pace.py measured."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: STOPPED.set())
     LOGS.mkdir(parents=True, exist_ok=True)
-    speed, before = pace.seconds(), processor_seconds()
+    before = processor_seconds()
     with enough_instances():
         results = runner.run()
     say_costs(results, before, speed)
@@ -353,7 +366,9 @@ def main() -> int:
     if not jobs and touched is not None:
         print("no job has an input that changed")
         return 0
-    return close(run_all(Runner(with_needed(jobs, arguments.suite), arguments.slots)))
+    speed = pace.seconds()
+    needed = paced(with_needed(jobs, arguments.suite), costs.slower(speed))
+    return close(run_all(Runner(needed, arguments.slots), speed))
 
 
 if __name__ == "__main__":

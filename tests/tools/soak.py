@@ -27,6 +27,7 @@ import typing as t
 import changed
 import check
 import environments
+import pace
 import tree
 from jobs import SOAK, Job, with_needed
 
@@ -222,7 +223,7 @@ def main() -> int:
     if not parts:
         print(f"every part has a result that holds\n{table(SOAK)}")
         return 0
-    return check.close(check.run_all(Runner(with_needed(parts, "soak"))))
+    return check.close(check.run_all(Runner(with_needed(parts, "soak")), pace.seconds()))
 
 
 if __name__ == "__main__":

@@ -195,9 +195,16 @@ WALLS = {"lint": 50, "node": 800, "live": 600, "more": 300, "built": 300}
 
 def test_busy_cores_are_not_idle(load) -> None:
     check = load("check")
-    idle, both = check.processor_seconds()
+    before = check.processor_seconds()
     began = time.process_time()
     while time.process_time() - began < 0.3:
         pass
-    after_idle, after_both = check.processor_seconds()
-    assert (after_both - after_idle) - (both - idle) > 0.2
+    after = check.processor_seconds()
+    assert (after.total - after.idle - after.stolen) - (before.total - before.idle - before.stolen) > 0.2
+
+
+def test_limits_follow_from_the_pace_of_the_machine_and_are_never_shorter(load) -> None:
+    check, jobs = load("check"), load("jobs")
+    given = (jobs.Job("one", "dev", (), limit=100), jobs.Job("two", "dev", (), limit=40))
+    assert [job.limit for job in check.paced(given, 1.63)] == [163, 65]
+    assert check.paced(given, 0.9) == given
