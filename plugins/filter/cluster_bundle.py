@@ -79,11 +79,11 @@ def cluster_bundle(
     """See DOCUMENTATION."""
     needs = of_role("cluster_bundle", role, _NEEDS)
 
-    def compute() -> dict[str, t.Any]:
-        found = needs(settings, network, listed or [], sizes or {})
+    def compute(*given: t.Any) -> dict[str, t.Any]:
+        found = needs(*given)
         return {"needs": [dataclasses.asdict(one) for one in found], "lines": kubeadm.lines(found)}
 
-    return t.cast("dict[str, t.Any]", computed("cluster_bundle", compute))
+    return t.cast("dict[str, t.Any]", computed("cluster_bundle", compute, settings, network, listed or [], sizes or {}))
 
 
 class FilterModule:

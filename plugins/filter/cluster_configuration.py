@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
@@ -72,9 +71,7 @@ def cluster_configuration(
 ) -> str:
     """See DOCUMENTATION."""
     compute = of_role("cluster_configuration", role, _CONFIGURED)
-    # YAML has no form for Ansible's own types of texts.
-    given = [_variables.plain(one) for one in (settings, machine, secrets)]
-    return t.cast("str", computed("cluster_configuration", lambda: compute(*given, what)))
+    return t.cast("str", computed("cluster_configuration", compute, settings, machine, secrets, what))
 
 
 class FilterModule:

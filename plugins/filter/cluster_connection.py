@@ -46,7 +46,7 @@ _value:
 
 def cluster_connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return t.cast("dict[str, t.Any]", computed("cluster_connection", lambda: kubeadm.connection(kubeconfig, endpoint)))
+    return t.cast("dict[str, t.Any]", computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint))
 
 
 class FilterModule:

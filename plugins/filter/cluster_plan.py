@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
@@ -104,14 +103,18 @@ def cluster_plan(
     """See DOCUMENTATION."""
     read, tell = of_role("cluster_plan", role, _ANSWERED), of_role("cluster_plan", role, _TOLD)
 
-    def planned() -> dict[str, t.Any]:
+    def planned(
+        machines: list[dict[str, t.Any]],
+        plans: dict[str, dict[str, t.Any]],
+        wish: dict[str, t.Any],
+        answer: dict[str, t.Any],
+        observed: str,
+    ) -> dict[str, t.Any]:
         ordered = [plans[one["host"]] for one in machines if one["host"] in plans]
-        # YAML has no form for Ansible's own types of texts.
-        given = _variables.plain(wish), observed, _variables.plain(ordered)
-        cluster, change = tell(*given) if observed else (SILENT, _UNKNOWN)
-        return {**data.planned(machines, plans, wish, read(answer or {}), cluster), "configuration": change}
+        cluster, change = tell(wish, observed, ordered) if observed else (SILENT, _UNKNOWN)
+        return {**data.planned(machines, plans, wish, read(answer), cluster), "configuration": change}
 
-    return t.cast("dict[str, t.Any]", computed("cluster_plan", planned))
+    return t.cast("dict[str, t.Any]", computed("cluster_plan", planned, machines, plans, wish, answer or {}, observed))
 
 
 class FilterModule:

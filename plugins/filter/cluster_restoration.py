@@ -93,7 +93,7 @@ _RESTORATIONS: dict[str, t.Callable[[dict[str, str], dict[str, t.Any]], dict[str
 def cluster_restoration(looks: dict[str, str], role: str, wish: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     restores = of_role("cluster_restoration", role, _RESTORATIONS)
-    return t.cast("dict[str, t.Any]", computed("cluster_restoration", lambda: restores(looks, wish)))
+    return t.cast("dict[str, t.Any]", computed("cluster_restoration", restores, looks, wish))
 
 
 class FilterModule:

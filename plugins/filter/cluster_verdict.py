@@ -62,7 +62,7 @@ _VERDICTS: dict[str, t.Callable[[dict[str, t.Any], str, str, str], str]] = {"clu
 def cluster_verdict(result: dict[str, t.Any], role: str, host: str, endpoint: str = "", journal: str = "") -> str:
     """See DOCUMENTATION."""
     judged = of_role("cluster_verdict", role, _VERDICTS)
-    return str(computed("cluster_verdict", lambda: judged(result, host, endpoint, journal)))
+    return str(computed("cluster_verdict", judged, result, host, endpoint, journal))
 
 
 class FilterModule:

@@ -81,8 +81,11 @@ def machine_boot(
     versions = (
         {name: version(name) for name in (requests.COLLECTION, virtual.COLLECTION)} if question == "faults" else {}
     )
-    asked = role.Given(request or {}, given or {}, versions, time.time())
-    return computed("machine_boot", lambda: role.QUESTIONS[question](data, asked))
+
+    def answer(data: t.Any, request: dict[str, t.Any], given: dict[str, t.Any]) -> t.Any:
+        return role.QUESTIONS[question](data, role.Given(request, given, versions, time.time()))
+
+    return computed("machine_boot", answer, data, request or {}, given or {})
 
 
 class FilterModule:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
@@ -114,21 +113,19 @@ def machine_plan(
     state: str = "present",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    # Copies of Ansible's own types take twenty times as long: each text has its origin.
-    given: dict[str, t.Any] = _variables.plain(settings or {})
+    given = settings or {}
     if state == "absent":
         compute, more = of_role("machine_plan", role, _RESTORED), []
     else:
         compute, more = of_role("machine_plan", role, _PLANS), [] if found is None else [found]
         given = {**given, "collections": installed(*_COLLECTIONS)}
-    return t.cast(
-        "dict[str, t.Any]", computed("machine_plan", lambda: _with_lines(compute(printed, given, *more), state, given))
-    )
 
+    def with_lines(printed: str, given: dict[str, t.Any], *more: dict[str, t.Any]) -> dict[str, t.Any]:
+        plan = compute(printed, given, *more)
+        lines = predicted(plan, absent=state == "absent", restarts=bool(given.get("restart", True)))
+        return {**plan, "predicted": lines, "idle": idle(plan, lines)}
 
-def _with_lines(plan: dict[str, t.Any], state: str, settings: dict[str, t.Any]) -> dict[str, t.Any]:
-    lines = predicted(plan, absent=state == "absent", restarts=bool(settings.get("restart", True)))
-    return {**plan, "predicted": lines, "idle": idle(plan, lines)}
+    return t.cast("dict[str, t.Any]", computed("machine_plan", with_lines, printed, given, *more))
 
 
 class FilterModule:

@@ -58,7 +58,7 @@ _REQUESTS: dict[str, t.Callable[[dict[str, t.Any]], host.Request]] = {
 def machine_request(settings: dict[str, t.Any], role: str) -> str:
     """See DOCUMENTATION."""
     request = of_role("machine_request", role, _REQUESTS)
-    return t.cast("str", computed("machine_request", lambda: request(settings).as_text()))
+    return t.cast("str", computed("machine_request", lambda given: request(given).as_text(), settings))
 
 
 class FilterModule:

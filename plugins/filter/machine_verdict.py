@@ -74,9 +74,7 @@ def machine_verdict(
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     compute = of_role("machine_verdict", role, _VERDICTS)
-    return t.cast(
-        "dict[str, t.Any]", computed("machine_verdict", lambda: compute(printed, settings or {}, results, staged))
-    )
+    return t.cast("dict[str, t.Any]", computed("machine_verdict", compute, printed, settings or {}, results, staged))
 
 
 class FilterModule:

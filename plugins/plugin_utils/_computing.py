@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.unsafe_proxy import wrap_var
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 
 T = t.TypeVar("T")
 
@@ -23,13 +24,14 @@ def of_role(name: str, role: str, choices: c.Mapping[str, T]) -> T:
     return choices[role]
 
 
-def computed(name: str, compute: t.Callable[[], t.Any]) -> t.Any:
-    """The result of compute. name: the filter. Output of machines, BMCs and logs is never a template.
+def computed(name: str, compute: t.Callable[..., t.Any], *given: t.Any) -> t.Any:
+    """The result of compute for what is given. name: the filter. Output of machines, BMCs and logs is never a template.
 
+    compute gets plain data: Ansible's own types know their origin, which makes copies of them twenty times as slow, and YAML has no form for them.
     Raises AnsibleFilterError for invalid input, and with the message of a HwaccelError.
     """
     try:
-        return wrap_var(compute())
+        return wrap_var(compute(*_variables.plain(given)))
     except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         raise AnsibleFilterError(f"hwaccel.gpu.{name} cannot read its input: {type(error).__name__} {error}") from error
     except HwaccelError as error:
