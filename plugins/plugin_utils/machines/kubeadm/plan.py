@@ -81,7 +81,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     new = _recorded(kept, host, settings, contents, [*packages, *pinning.added(host, missing)])
     touched = [one["path"] for one in made["files"]]
     issued = certificates(host)
-    turn = turning.turn(host, settings, now, touched)
+    unread = _unread(host, touched)
+    turn = turning.turn(host, settings, now, touched, runtime=unread)
     return {
         "messages": [*_expiry(issued), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
@@ -101,7 +102,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "stops": [],
         "kernel": _loads(host, settings),
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
-        "actions": [one.as_dict() for one in _actions(host, contents, touched)],
+        "actions": [one.as_dict() for one in _actions(host, contents, unread and now.state != MEMBER)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
     }
 
@@ -277,14 +278,20 @@ def _owns_containerd(host: Host) -> bool:
     return before is not None and digest(host.text(places.CONTAINERD)) == before.written
 
 
-def _actions(host: Host, contents: c.Sequence[Content], touched: c.Collection[str]) -> list[Action]:
+def _unread(host: Host, touched: c.Collection[str]) -> bool:
+    """Whether containerd runs without the configuration that is on the disk, or will be."""
+    unit = host.unit("containerd")
+    stale = host.newer(places.CONTAINERD, unit.started_at) and _owns_containerd(host)
+    return unit.active and (places.CONTAINERD in touched or stale)
+
+
+def _actions(host: Host, contents: c.Sequence[Content], restarts: bool) -> list[Action]:
+    """restarts: whether containerd is restarted at once. That of a member is restarted in its turn, when its node is drained."""
     actions = []
     if host.unit("containerd").loaded or places.CONTAINERD in {one.path for one in contents}:
-        unit = host.unit("containerd")
-        stale = host.newer(places.CONTAINERD, unit.started_at) and _owns_containerd(host)
-        if not unit.active:
+        if not host.unit("containerd").active:
             actions.append(Action("containerd", "started", "nodes need it", health=("ctr", "version")))
-        elif places.CONTAINERD in touched or stale:
+        elif restarts:
             actions.append(Action("containerd", "restarted", f"{places.CONTAINERD} changes", health=("ctr", "version")))
     if not host.unit("kubelet").enabled:
         # kubeadm starts it, but only the next boot shows that nothing has enabled it.

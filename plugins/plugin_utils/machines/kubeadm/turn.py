@@ -37,7 +37,8 @@ class Turn:
     """reasons: why the machine has a turn, empty if it has none. begun: whether an earlier run has begun it.
 
     gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether kubeadm has to upgrade it.
-    restart: whether its kubelet is restarted. upgraded: whether it is a server whose control plane has the version that is set.
+    restart: whether its kubelet is restarted. runtime: whether containerd is restarted before it.
+    upgraded: whether it is a server whose control plane has the version that is set.
     renew: whether its certificates are renewed. pods: static pods that are restarted, because they have not loaded their certificates.
     names: whether the certificate of its API server is issued again, because it lacks names. applied: as places.CONFIGURATION has it.
     """
@@ -47,6 +48,7 @@ class Turn:
     gated: bool | None = None
     upgrade: bool = False
     restart: bool = False
+    runtime: bool = False
     upgraded: bool = False
     renew: bool = False
     pods: tuple[str, ...] = ()
@@ -57,13 +59,14 @@ class Turn:
         return {**dataclasses.asdict(self), "reasons": list(self.reasons), "pods": list(self.pods)}
 
 
-def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) -> Turn:
-    """writes: paths of files that this run writes."""
+def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], *, runtime: bool = False) -> Turn:
+    """writes: paths of files that this run writes. runtime: whether containerd has not loaded its configuration, or will not have."""
     if now.state != MEMBER:
         return Turn()
     wanted = version_of(settings["version"])
     older = _older(now, wanted)
-    stale = _stale(host, settings, writes) if not older else ()
+    outdated = (f"its containerd has not loaded {places.CONTAINERD}",) if runtime else ()
+    stale = (*_stale(host, settings, writes), *outdated) if not older else ()
     record, applied = _recorded(host.text(places.TURN)), _recorded(host.text(places.CONFIGURATION))
     # A run was killed when everything was done but to remove its secrets.
     begun = host.text(places.TURN) or host.fact("secrets")
@@ -81,6 +84,7 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
         upgrade=whole or bool(changed),
         # kubeadm writes the configuration of the kubelet, also where it has written it before.
         restart=whole or bool(stale),
+        runtime=runtime,
         upgraded=now.control_plane == wanted,
         renew=issued.renew,
         pods=issued.pods,

@@ -162,6 +162,19 @@ def test_the_kubelet_of_a_member_is_made_ready_and_replaced_in_its_turn_only() -
     assert plan(host(checksums={places.STAGED: NEW_SUM}), NEW)["absent"] == [places.STAGED]
 
 
+def test_containerd_of_a_member_is_restarted_in_its_turn_only() -> None:
+    """All nodes at the same time would be without a runtime, and with the cgroup driver of the next kubelet."""
+    made = plan(host(), {**NEW, "pause_image": "mirror.example.com:5000/pause:3.11"})
+    assert [one["path"] for one in made["files"]] == [places.CONTAINERD]
+    assert made["actions"] == []
+    assert made["found"]["behind"] == [f"its containerd has not loaded {places.CONTAINERD}"]
+    assert made["turn"]["runtime"] and made["turn"]["restart"] and not made["turn"]["upgrade"]
+    # A run was killed between the two.
+    written = dataclasses.replace(host().files[places.CONTAINERD], changed_at=950.0)
+    again = plan(host(files={places.CONTAINERD: written}), NEW)
+    assert (again["files"], again["actions"], again["turn"]["runtime"]) == ([], [], True)
+
+
 def test_programs_of_another_version_than_the_one_that_is_set_are_a_fault() -> None:
     machine = host("1.36.3", checksums={_KUBELET: NEW_SUM})
     (fault,) = plan(machine, NEW)["faults"]
