@@ -31,7 +31,7 @@ cd "$(dirname "$0")/$bmc"
 case "$*" in
 *"power status") echo "Chassis Power is $(cat power)" ;;
 *"bootparam get 5") cat device ;;
-*) echo "${*##*chassis }" >>told; case "$*" in *"power on" | *"power cycle") echo on >power ;; *"power off") echo off >power ;; esac ;;
+*) echo "${*##*chassis }" >>told; case "$*" in *"power on" | *"power cycle") echo on >power ;; *"power soft" | *"power off") echo off >power ;; esac ;;
 esac
 """
 #: The only host key of machines that answer by SSH, those with this address.
