@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every single mutation of every leaf of our manifests is refused, breaks a rule of manifests, fails at a gate, or is on a list with the reason.
 
-tests/live/mutations generates the mutants, has the rules and the list, and runs many mutants at once in one sandbox. `make test` tries 300 of them, drawn by
+tests/live/mutations generates the mutants, has the rules and the list, and runs many mutants at once in one sandbox. `make test` tries 100 of them, drawn by
 a seed, with those of known.py; `make soak` tries all, and goes on where an interrupted run has ended.
 
 test_mutations.py tries chosen ones through the playbooks.
@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.tests.live.mutations.known import known
 from ansible_collections.hwaccel.gpu.tests.live.mutations.leaves import sample
 from ansible_collections.hwaccel.gpu.tests.live.mutations.outcomes import REFUSED, SURVIVES, Outcome
 
-COUNT, SEED = 300, 17
+COUNT, SEED = 100, 17
 OBJECTS = rendered.everything()
 MUTANTS = rendered.all_mutants(OBJECTS)
 LISTED = survivors.read(survivors.LIST.read_text(encoding="utf-8"))

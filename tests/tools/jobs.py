@@ -179,8 +179,8 @@ NODE_PARTS = Job(
     heavy=True,
 )
 
-#: What takes longest is told, beside what failed.
-SLOWEST = ("--durations=40", "--durations-min=10")
+#: What takes longest is told, beside what failed, and what needs most processor time.
+SLOWEST = ("--durations=40", "--durations-min=10", "-p", "ansible_collections.hwaccel.gpu.tests.tools.expensive")
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
 _RUNS = (

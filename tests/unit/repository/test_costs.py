@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +104,38 @@ def test_a_command_that_a_signal_stops_has_failed(tmp_path: pathlib.Path) -> Non
         [sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), "sh", "-c", "kill -9 $$"], check=False
     )
     assert done.returncode == 128 + signal.SIGKILL
+
+
+#: Each of two tests needs half a second: in a process that it waits for, and in one that goes on, whose parent has ended.
+BUSY = r"""
+import subprocess, sys, time
+BURN = "import time\nbegan = time.process_time()\nwhile time.process_time() - began < 0.5: pass\n"
+def test_waits(): subprocess.run([sys.executable, "-c", BURN], check=True)
+def test_leaves(tmp_path):
+    left = f"{BURN}open({str(tmp_path / 'done')!r}, 'w').close()\ntime.sleep(600)"
+    subprocess.run(["setsid", "-f", sys.executable, "-c", left], check=True)
+    while not (tmp_path / "done").exists(): time.sleep(0.05)
+def test_sleeps(): time.sleep(1)
+"""
+
+
+def test_the_processor_time_of_a_test_is_that_of_all_that_it_starts(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "test_busy.py").write_text(BUSY)
+    plugin = TOOLS.joinpath("expensive.py").read_text().replace("LISTED, LEAST = 40, 3.0", "LISTED, LEAST = 40, 0.4")
+    (tmp_path / "expensive.py").write_text(plugin)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "expensive", "-p", "no:cacheprovider", "test_busy.py"]
+    # Below reaper.py, as in a job: orphans are its children.
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "reaper.py"), str(tmp_path / "report"), *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    _head, _line, listed = done.stdout.partition("most processor time (of ")
+    assert sorted(re.findall(r"s  test_busy.py::(\w+)", listed)) == ["test_leaves", "test_waits"], done.stdout
 
 
 def test_every_job_has_a_reason_and_the_page_lists_the_budgets(load) -> None:
