@@ -234,7 +234,8 @@ def test_the_next_run_reloads_after_one_that_was_killed_before_the_reload(
     balanced: Balanced, configured: Configured
 ) -> None:
     worker = balanced.worker()
-    assert balanced.killed(lambda: "maxconn 400\n" in balanced.machine.read(CONFIG), load_balancer_maxconn=400)
+    balanced.killed_before("reload", load_balancer_maxconn=400)
+    assert "maxconn 400\n" in balanced.machine.read(CONFIG)
     assert balanced.worker() == worker
     run = balanced.done(load_balancer_maxconn=400)
     assert "haproxy is reloaded: its configuration differs from the loaded one" in run.stdout

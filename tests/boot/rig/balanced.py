@@ -27,6 +27,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
 
 _PROGRAMS = pathlib.Path(__file__).parent / "programs"
+#: Found before that of systemd, which is in /usr/bin.
+_SYSTEMCTL = "/usr/local/bin/systemctl"
 MEMBERS = ("bootstrap-0", "master-0", "master-1", "master-2", "worker-0", "worker-1")
 #: worker-1 is outside of this network.
 MACHINE_NETWORK = "10.99.0.0/28"
@@ -118,8 +120,19 @@ class Balanced:
     def play(self, *arguments: str, **variables: t.Any) -> Run:
         return self.rig.play("load_balancer", self.groups(**variables), *arguments, clusters=self.clusters)
 
-    def killed(self, when: c.Callable[[], bool], **variables: t.Any) -> bool:
-        return self.rig.killed("load_balancer", self.groups(**variables), when, self.clusters)
+    def killed_before(self, action: str, **variables: t.Any) -> None:
+        """A run that is killed when it has systemd reload or restart HAProxy, which does not happen. action: "reload" or "restart"."""
+        held = f'case "$*" in "{action} haproxy"*) echo $$ >/run/held; exec sleep infinity ;; esac'
+        self.machine.write(_SYSTEMCTL, f'#!/bin/sh\n{held}\nexec /usr/bin/systemctl "$@"\n', "0755")
+        try:
+            assert self.rig.killed(
+                "load_balancer",
+                self.groups(**variables),
+                lambda: self.machine.sh("cat /run/held 2>/dev/null || :").strip() != "",
+                self.clusters,
+            ), f"the run has ended, and systemd was never to {action} HAProxy"
+        finally:
+            self.machine.sh(f"rm {_SYSTEMCTL}; kill $(cat /run/held); rm /run/held", check=False)
 
     def done(self, *arguments: str, **variables: t.Any) -> Run:
         run = self.play(*arguments, **variables)
