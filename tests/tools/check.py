@@ -33,6 +33,7 @@ import costs
 import environments
 import pace
 import reaper
+import settings
 from jobs import CANNOT_RUN, SUITES, Job, with_needed
 
 LOGS = environments.BUILD / "logs"
@@ -71,8 +72,6 @@ def say(text: str) -> None:
 LINE_SECONDS = 60
 #: Priority (nice(2)) of jobs for which others wait, if it can be set: they get three times as much processor time as competing jobs.
 FIRST = -5
-#: Setting of the kernel, and its minimum for the number of parallel jobs.
-INSTANCES, ENOUGH = pathlib.Path("/proc/sys/fs/inotify/max_user_instances"), 1024
 #: Set by a signal: jobs are terminated, with all processes that they have started.
 STOPPED = threading.Event()
 
@@ -310,22 +309,6 @@ def close(results: dict[str, Result]) -> int:
     return 1 if total["failed"] or not total["passed"] else 0
 
 
-@contextlib.contextmanager
-def enough_instances() -> t.Iterator[None]:
-    """Raises the kernel's limit of inotify instances of a user, if it can be changed. A control plane has 13, a machine with systemd about ten. The default is
-    128, above which a kubelet fails at its start. Users who cannot change the limit cannot run machines either.
-    """
-    before = INSTANCES.read_text(encoding="ascii") if os.access(INSTANCES, os.W_OK) else ""
-    if not before or int(before) >= ENOUGH:
-        yield
-        return
-    INSTANCES.write_text(str(ENOUGH), encoding="ascii")
-    try:
-        yield
-    finally:
-        INSTANCES.write_text(before, encoding="ascii")
-
-
 def paced(jobs: tuple[Job, ...], factor: float) -> tuple[Job, ...]:
     """Jobs with the limits that they need on a machine that is slower by this factor than that of the budgets."""
     return tuple(dataclasses.replace(job, limit=round(job.limit * max(1.0, factor))) for job in jobs)
@@ -337,7 +320,7 @@ def run_all(runner: Runner, speed: float) -> dict[str, Result]:
         signal.signal(number, lambda _number, _frame: STOPPED.set())
     LOGS.mkdir(parents=True, exist_ok=True)
     before = processor_seconds()
-    with enough_instances():
+    with settings.enough_instances(environments.cache_folder()):
         results = runner.run()
     say_costs(results, before, speed)
     return results

@@ -22,10 +22,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_images, ensure_nft
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import VERSION, Programs, ensure_programs
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.settings import ENOUGH, INOTIFY_INSTANCES, at_least
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import POD_NETWORK, pod_network
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import GATEWAY
+from ansible_collections.hwaccel.gpu.tests.tools.settings import enough_instances
 
 #: Folders on each machine: kubeadm and kubelet with SHA256SUMS, and the archives images.NODE and images.CONTROL_PLANE.
 PROGRAMS, IMAGES = "/opt/programs", "/opt/images"
@@ -59,8 +59,7 @@ class ClusterRig(BootRig):
     def __init__(self, say: c.Callable[[str], None]) -> None:
         self.parts = ensure_parts(say)
         with contextlib.ExitStack() as opened:
-            record = cache_folder() / "node" / "inotify-instances"
-            opened.enter_context(at_least(ENOUGH, INOTIFY_INSTANCES, record))
+            opened.enter_context(enough_instances(cache_folder()))
             super().__init__(say)
             self._opened = opened.pop_all()
 

@@ -39,9 +39,9 @@ os.wait()
 RUNNER = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
-import check, environments, jobs
+import check, environments, jobs, settings
 place, daemon = pathlib.Path(sys.argv[2]), sys.argv[3]
-check.LOGS, check.costs.MEASURED, environments.TREE, check.INSTANCES = place, place / "costs.json", place, place / "none"
+check.LOGS, check.costs.MEASURED, environments.TREE, settings.INSTANCES = place, place / "costs.json", place, place / "none"
 environments.ensure = lambda profile: place
 command = (sys.executable, "-c", daemon + "import time; time.sleep(600)", str(place / "daemon"), "0")
 check.SUITES["lint"] = (jobs.Job("one", "dev", command),)

@@ -16,7 +16,6 @@ SOURCES = {
     **{name: f"plugins/{name}" for name in ("action", "filter", "inventory", "lookup", "modules", "plugin_utils")},
     "fleet_agent": "roles/sandbox/files/fleet_agent",
     "live_mutations": "tests/live/mutations",
-    "cluster_rig": "tests/cluster/rig",
     "node_rig": "tests/node/rig",
 }
 

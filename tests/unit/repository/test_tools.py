@@ -361,16 +361,3 @@ def test_a_stopped_runner_stops_its_processes(load, monkeypatch: pytest.MonkeyPa
     finally:
         check.STOPPED.clear()
     assert cleaned.exists()
-
-
-@pytest.mark.parametrize(("initial", "during"), [("128\n", "1024"), ("8192\n", "8192\n")])
-def test_jobs_have_enough_inotify_instances_and_the_setting_is_restored(
-    load, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, initial: str, during: str
-) -> None:
-    check, setting = load("check"), tmp_path / "max_user_instances"
-    setting.write_text(initial)
-    monkeypatch.setattr(check, "INSTANCES", setting)
-    with pytest.raises(KeyboardInterrupt), check.enough_instances():
-        assert setting.read_text() == during
-        raise KeyboardInterrupt
-    assert setting.read_text() == initial

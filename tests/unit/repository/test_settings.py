@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The setting of the kernel that concurrent rigs raise, on a file."""
+"""The setting of the kernel that concurrent runs raise, on a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pathlib
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.settings import at_least
+from ansible_collections.hwaccel.gpu.tests.tools import settings
+from ansible_collections.hwaccel.gpu.tests.tools.settings import at_least
 
 
 @pytest.fixture
@@ -44,3 +45,17 @@ def test_a_value_that_is_high_enough_is_not_changed(setting: pathlib.Path, tmp_p
     with at_least(64, setting, tmp_path / "record"):
         assert setting.read_text(encoding="ascii") == "128\n"
     assert setting.read_text(encoding="ascii") == "128\n"
+
+
+@pytest.mark.parametrize("initial", ["128\n", "8192\n"])
+def test_jobs_and_rigs_share_the_limit_of_inotify_instances(
+    monkeypatch: pytest.MonkeyPatch, setting: pathlib.Path, tmp_path: pathlib.Path, initial: str
+) -> None:
+    """A run of all jobs that ended earlier took it from the machines of a rig, which then had another setting than they were made with."""
+    setting.write_text(initial)
+    monkeypatch.setattr(settings, "INSTANCES", setting)
+    with settings.enough_instances(tmp_path):
+        with pytest.raises(KeyboardInterrupt), settings.enough_instances(tmp_path):
+            raise KeyboardInterrupt
+        assert int(setting.read_text()) >= settings.ENOUGH
+    assert setting.read_text() == initial

@@ -1,18 +1,28 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A setting of the kernel that has no namespace: it is raised while any rig needs it, and then put back."""
+"""A setting of the kernel that has no namespace: it is raised while any run of tests needs it, and then put back."""
 
 from __future__ import annotations
 
 import collections.abc as c
 import contextlib
 import fcntl
+import os
 import pathlib
 
-#: Each kubelet, containerd and kube-proxy takes some. With the kernel's default of 128 for each user, the kubelet of a third node does not start.
-INOTIFY_INSTANCES = pathlib.Path("/proc/sys/fs/inotify/max_user_instances")
-ENOUGH = 1024
+#: A control plane has 13, a machine with systemd about ten, and each kubelet, containerd and kube-proxy takes some. With the kernel's default of 128 for each
+#: user, the kubelet of a third node does not start.
+INSTANCES, ENOUGH = pathlib.Path("/proc/sys/fs/inotify/max_user_instances"), 1024
+
+
+@contextlib.contextmanager
+def enough_instances(cache: pathlib.Path) -> c.Iterator[None]:
+    """Enough inotify instances. Users who cannot change the limit cannot run machines either. cache: a folder that runs of this machine share."""
+    with contextlib.ExitStack() as raised:
+        if os.access(INSTANCES, os.W_OK):
+            raised.enter_context(at_least(ENOUGH, INSTANCES, cache / "node" / "inotify-instances"))
+        yield
 
 
 @contextlib.contextmanager
