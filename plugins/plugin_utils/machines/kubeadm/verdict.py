@@ -26,6 +26,8 @@ _ERRORS = re.compile(r"^(?:error|\[ERROR \w|[EF]\d{4} |Error:|.*\blevel=(?:error
 _OF_KUBEADM = re.compile(r"^(?:error\b|\[ERROR \w|Error:)")
 #: kubeadm asks the kubelet whether it is healthy. That it is not is no cause (cmd/kubeadm/app/util/apiclient/wait.go).
 _OF_KUBELET = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\]):\d+/(?:healthz|livez|readyz)")
+#: Each kubelet tries all runtimes that it knows, and tells of those that a machine has not (container/plugin.go of cAdvisor).
+_OF_CADVISOR = re.compile(r"Registration of the \S+ container factory failed")
 #: A kubelet is restarted until kubeadm has written its configuration.
 _AWAITS_KUBEADM = "open /var/lib/kubelet/config.yaml: no such file"
 
@@ -164,7 +166,7 @@ def output(result: c.Mapping[str, object]) -> str:
 def _shows(line: str, cause: _Cause, endpoint: str) -> bool:
     if cause is _UNREACHABLE and not (endpoint and (endpoint.rpartition(":")[0] in line or "cluster-info" in line)):
         return False
-    return bool(cause.lines.search(line)) and not _OF_KUBELET.search(line)
+    return bool(cause.lines.search(line)) and not (_OF_KUBELET.search(line) or _OF_CADVISOR.search(line))
 
 
 def _lines(text: str) -> list[str]:

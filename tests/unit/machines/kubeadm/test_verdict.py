@@ -163,6 +163,17 @@ def test_an_error_of_a_library_is_not_shown_in_place_of_that_of_kubeadm() -> Non
     assert verdict("cp1", "", printed, waiting).why == "[ERROR ExternalEtcdVersion]: couldn't parse it"
 
 
+def test_a_runtime_that_the_machine_does_not_have_is_not_the_cause() -> None:
+    """Of a kubelet whose containerd started no sandbox."""
+    tried = (
+        'I1128 19:44:01.0 77 factory.go:219] Registration of the crio container factory failed: Get "http://%2Fvar%2Frun%2Fcrio%2Fcrio.sock/info": '
+        "dial unix /var/run/crio/crio.sock: connect: no such file or directory"
+    )
+    logged = 'E1128 19:44:02.0 77 pod_workers.go:1] "Error syncing pod, skipping" err="failed to create pod sandbox"'
+    fault = verdict("cp1", "", _WAIT, f"{tried}\n{logged}")
+    assert "does not answer" not in fault.why and "failed to create pod sandbox" in fault.why
+
+
 def test_a_kubelet_that_is_not_healthy_is_not_the_cause() -> None:
     fault = verdict("w1", "a:6443", _WAIT)
     assert "does not reach" not in fault.why and "10248" in fault.why
