@@ -34,7 +34,13 @@ pytestmark = pytest.mark.slow
 WORKER, PORT, MAC = "w1", Port(150), "52:54:00:99:00:a0"
 USER = "gpuadmin"
 #: What an emulated processor takes many times as long for as a real one.
-PATIENCE = {"hwaccel_wait_timeout": 3000, "gpu_validation_schedule_timeout": 1200, "cluster_kubeadm_timeout": 1800}
+PATIENCE = {
+    "hwaccel_wait_timeout": 3000,
+    "gpu_validation_schedule_timeout": 1200,
+    "gpu_validation_start_timeout": 1200,
+    "gpu_validation_timeout": 1200,
+    "cluster_kubeadm_timeout": 1800,
+}
 
 
 class Metal:
