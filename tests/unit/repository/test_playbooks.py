@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import typing as t
@@ -231,3 +232,24 @@ def test_a_machine_that_is_lost_after_it_was_reached_fails_with_the_reason(tmp_p
         in text
     ), output
     assert "could not be observed" not in text, output
+
+
+def test_each_play_reads_the_files_of_the_variables_that_it_uses() -> None:
+    """A task whose condition is rarely true shows only then that a variable is not there: the second run on machines that were started and installed."""
+    folder = TOP / "playbooks"
+    defined = {path.name: yaml.safe_load(path.read_text(encoding="utf-8")) for path in (folder / "vars").glob("*.yml")}
+    faults = []
+    for path in sorted(folder.glob("*.yml")):
+        for play in yaml.safe_load(path.read_text(encoding="utf-8")):
+            if "hosts" not in play:
+                continue
+            read = [file for file in defined if f"vars/{file}" in play.get("vars_files", [])]
+            known = {*play.get("vars", {}), *(name for file in read for name in defined[file])}
+            text = yaml.safe_dump({key: value for key, value in play.items() if key not in ("vars", "vars_files")})
+            faults += [
+                f"{path.name}: {play['name']}: {name} is in vars/{file}"
+                for file, names in defined.items()
+                for name in names
+                if name not in known and re.search(rf"(?<![.\w]){name}\b", text)
+            ]
+    assert not faults
