@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
+import hashlib
 import posixpath
 import typing as t
 
@@ -73,7 +74,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
     faults += _version_faults(host, settings, now)
-    contents = _contents(host, settings) if not faults else []
+    owned = _owns_containerd(host, now)
+    contents = _contents(host, settings, owned) if not faults else []
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
     programs = _programs(host, settings, now)
     packages, missing = _packages(host, settings), pinning.missing(host, settings, now)
@@ -81,7 +83,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     new = _recorded(kept, host, settings, contents, [*packages, *pinning.added(host, missing)])
     touched = [one["path"] for one in made["files"]]
     issued = certificates(host)
-    unread = _unread(host, touched)
+    unread = _unread(host, touched, owned)
     turn = turning.turn(host, settings, now, touched, runtime=unread)
     return {
         "messages": [*_expiry(issued), *map(str, lacking)] if now.state == MEMBER else [],
@@ -92,9 +94,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "identity": prerequisites.identity(host, settings["node"], skipped),
         "packages": [*packages, *pinning.pinned(host, settings, missing)],
         "held": pinning.held(host, settings, missing),
-        "kubelet": next(iter(pinning.pinned(host, settings, ["kubelet"])), "")
-        if "kubelet" in settings["packages"]
-        else "",
+        "kubelet": _kubelet(host, settings),
         "apt": pinning.with_apt(host),
         "programs": programs,
         "images": _images(host, settings),
@@ -105,6 +105,11 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "actions": [one.as_dict() for one in _actions(host, contents, unread and now.state != MEMBER)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
     }
+
+
+def _kubelet(host: Host, settings: Settings) -> str:
+    """The package of the kubelet with its version, empty if it comes without one."""
+    return next(iter(pinning.pinned(host, settings, ["kubelet"])), "") if "kubelet" in settings["packages"] else ""
 
 
 def _of_architecture(host: Host, settings: Settings) -> Settings:
@@ -240,7 +245,8 @@ def _kernel(host: Host, settings: Settings) -> str:
     return "net.ipv4.ip_forward = 1\n" + (_IPV6 if _ipv6(settings) else "") + (_INSTANCES if needs else "")
 
 
-def _contents(host: Host, settings: Settings) -> list[Content]:
+def _contents(host: Host, settings: Settings, owned: bool) -> list[Content]:
+    """owned: whether containerd's configuration is the role's."""
     contents = [
         Content(places.MODULES, "\n".join(_MODULES) + "\n"),
         Content(places.SYSCTL, _kernel(host, settings)),
@@ -250,7 +256,7 @@ def _contents(host: Host, settings: Settings) -> list[Content]:
             Content(places.UNIT, _text("kubelet.service")),
             Content(places.UNIT_DROP_IN, _text("kubelet.service.conf")),
         ]
-    if _owns_containerd(host):
+    if owned:
         release = host.version("containerd")
         contents.append(
             Content(
@@ -266,8 +272,11 @@ def _contents(host: Host, settings: Settings) -> list[Content]:
     return contents
 
 
-def _owns_containerd(host: Host) -> bool:
-    """Whether containerd's configuration is the role's: there was none, or it is as the role has written it."""
+def _owns_containerd(host: Host, now: Found) -> bool:
+    """Whether containerd's configuration is the role's: there was none, or it is as the role has written it.
+
+    Before a machine joins also one that is as its package has brought it. A member runs with it, and would have another cgroup driver.
+    """
     try:
         kept = record.read(host, places.ROLE) or Record()
     except HwaccelError:
@@ -275,13 +284,28 @@ def _owns_containerd(host: Host) -> bool:
     if places.CONTAINERD not in host.files:
         return not host.unit("crio").loaded
     before = kept.files.get(places.CONTAINERD)
-    return before is not None and digest(host.text(places.CONTAINERD)) == before.written
+    written = before is not None and digest(host.text(places.CONTAINERD)) == before.written
+    return written or (now.state != MEMBER and _as_packaged(host))
 
 
-def _unread(host: Host, touched: c.Collection[str]) -> bool:
-    """Whether containerd runs without the configuration that is on the disk, or will be."""
+def _as_packaged(host: Host) -> bool:
+    """Debian's containerd has a pause image of its time and cgroupfs, and Docker's has the CRI switched off: nobody has chosen that for this machine.
+
+    Debian's package manager keeps MD5, that of Red Hat SHA-256.
+    """
+    text = host.text(places.CONTAINERD).encode()
+    digests = {
+        hashlib.md5(text, usedforsecurity=False).hexdigest(),
+        hashlib.sha256(text, usedforsecurity=False).hexdigest(),
+    }
+    known = map(str.split, f"{host.fact('conffiles')}\n{host.fact('rpm_files')}".splitlines())
+    return any(words[0] == places.CONTAINERD and words[1] in digests for words in known if len(words) > 1)
+
+
+def _unread(host: Host, touched: c.Collection[str], owned: bool) -> bool:
+    """Whether containerd runs without the configuration of the role that is on the disk, or will be."""
     unit = host.unit("containerd")
-    stale = host.newer(places.CONTAINERD, unit.started_at) and _owns_containerd(host)
+    stale = host.newer(places.CONTAINERD, unit.started_at) and owned
     return unit.active and (places.CONTAINERD in touched or stale)
 
 

@@ -12,6 +12,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages, places
 
+#: Packages of containerd: that of distributions, and Docker's.
+_CONTAINERD = ("containerd", "containerd.io")
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
     # Kubeconfigs hold keys, so only whether they exist is read, and the one line that is needed.
@@ -43,6 +45,9 @@ _FACTS: dict[str, tuple[str, ...]] = {
     "network_plugins": ("paths", "/etc/cni/net.d/*"),
     "architecture": ("output", "uname", "-m"),
     "managers": ("programs", "apt-get", "dnf"),
+    # Files of the packages of containerd with their digests, as dpkg-query(1) and rpm(8) know them.
+    "conffiles": ("output", "dpkg-query", "--show", "--showformat=${Conffiles}\n", *_CONTAINERD),
+    "rpm_files": ("output", "rpm", "--query", "--queryformat", "[%{FILENAMES} %{FILEDIGESTS}\n]", *_CONTAINERD),
     "programs": ("programs", *places.PROGRAMS, "containerd", "crio"),
 }
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import typing as t
 
@@ -159,6 +160,24 @@ def test_a_configuration_of_others_is_never_written() -> None:
     assert places.CONTAINERD not in plan(edited, SETTINGS)["contents"]
     cri_o = dataclasses.replace(BARE, units={"crio": Unit(loaded=True)})
     assert places.CONTAINERD not in plan(cri_o, SETTINGS)["contents"]
+
+
+@pytest.mark.parametrize(("fact", "algorithm"), [("conffiles", "md5"), ("rpm_files", "sha256")])
+def test_a_configuration_that_only_the_package_has_written_is_replaced_before_a_machine_joins(
+    fact: str, algorithm: str
+) -> None:
+    """Also by the run that installs the package, which had found none."""
+    text = 'version = 2\ndisabled_plugins = ["cri"]\n'
+    known = {fact: f" {places.CONTAINERD} {hashlib.new(algorithm, text.encode()).hexdigest()}\n /etc/default/x 0\n"}
+    files = {places.CONTAINERD: File(places.CONTAINERD, text)}
+    packaged = dataclasses.replace(BARE, files=files, facts={**BARE.facts, **known})
+    made = plan(packaged, SETTINGS)
+    assert places.CONTAINERD in made["contents"]
+    record = plan(BARE, SETTINGS)["record"]
+    installing = dataclasses.replace(packaged, files={**files, places.RECORD: File(places.RECORD, record)})
+    assert places.CONTAINERD in plan(installing, SETTINGS)["contents"]
+    edited = dataclasses.replace(packaged, files={places.CONTAINERD: File(places.CONTAINERD, f"{text}# ours\n")})
+    assert places.CONTAINERD not in plan(edited, SETTINGS)["contents"]
 
 
 def test_containerd_restarts_only_for_a_file_that_it_has_not_read() -> None:

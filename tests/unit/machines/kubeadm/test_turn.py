@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import typing as t
 
 import pytest
@@ -173,6 +174,14 @@ def test_containerd_of_a_member_is_restarted_in_its_turn_only() -> None:
     written = dataclasses.replace(host().files[places.CONTAINERD], changed_at=950.0)
     again = plan(host(files={places.CONTAINERD: written}), NEW)
     assert (again["files"], again["actions"], again["turn"]["runtime"]) == ([], [], True)
+
+
+def test_a_member_keeps_the_configuration_that_the_package_of_containerd_has_brought() -> None:
+    """Its kubelet has the cgroup driver that goes with it."""
+    text = "version = 2\n"
+    files = {places.CONTAINERD: File(places.CONTAINERD, text)}
+    known = {"conffiles": f"{places.CONTAINERD} {hashlib.md5(text.encode()).hexdigest()}"}
+    assert places.CONTAINERD not in plan(host(files=files, facts=known), NEW)["contents"]
 
 
 def test_programs_of_another_version_than_the_one_that_is_set_are_a_fault() -> None:
