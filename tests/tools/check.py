@@ -87,6 +87,13 @@ def failures(job: str) -> list[str]:
     return list(dict.fromkeys(match[1] for line in lines if (match := FAILURE.match(line))))
 
 
+def evidence(job: str, lines: int = 15) -> list[str]:
+    """What a job's last failed test has found, as pytest marks it: who keeps only the end of a run's output has it, too."""
+    log = log_of(job)
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return [line[:200] for line in text.splitlines() if line.startswith("E  ")][-lines:]
+
+
 def count(job: Job, text: str, status: int) -> dict[str, int]:
     """The counts in the closing line of pytest, or one for a job without pytest."""
     counts: dict[str, int] = {}
@@ -301,6 +308,8 @@ def close(results: dict[str, Result]) -> int:
             say(f"skipped as a whole: {name}: {result.reason}")
     for name, result in results.items():
         if result.failed:
+            for line in evidence(name):
+                say(f"  {line}")
             say(f"failed: {name}: {result.reason or ', '.join(failures(name)) or 'as its log says'}")
     say(f"logs: {LOGS}")
     closing = ", ".join(f"{number} {kind}" for kind, number in total.items())

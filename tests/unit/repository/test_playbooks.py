@@ -253,3 +253,11 @@ def test_each_play_reads_the_files_of_the_variables_that_it_uses() -> None:
                 if name not in known and re.search(rf"(?<![.\w]){name}\b", text)
             ]
     assert not faults
+
+
+def test_plays_that_delegate_to_machines_leave_their_python_alone() -> None:
+    """vars/cluster.yml sets the Python of modules that run on the controller. A play's variable is also that of the hosts to which its tasks are delegated."""
+    for path in sorted((TOP / "playbooks").glob("*.yml")):
+        for play in yaml.safe_load(path.read_text(encoding="utf-8")):
+            files = play.get("vars_files", [])
+            assert not {"vars/cluster.yml", "vars/installers.yml"} <= set(files), f"{path.name}: {play['name']}"
