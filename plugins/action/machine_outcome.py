@@ -85,9 +85,9 @@ class ActionModule(ActionBase):
 
     def _problems(self, variables: Row, role: str, failed: bool) -> list[str]:
         """What was found before anything was changed."""
-        if failed and (variables.get("__machine_reached") or {}).get("unreachable"):
-            mine, why = variables["inventory_hostname"], str(variables["__machine_reached"].get("msg") or "")
-            return [closing.unreachable(mine, why)]
+        looked = variables.get("__machine_looked") or {}
+        if failed and looked.get("away"):
+            return [str(looked["msg"])]
         if failed and (faults := (variables.get("__variables_checked") or {}).get("problems")):
             return list(map(str, faults))
         return [str(fault["text"]) for fault in _variables.plain(variables.get(f"{role}_faults") or [])]

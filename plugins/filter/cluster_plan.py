@@ -35,7 +35,7 @@ options:
     required: true
     choices: [cluster_kubeadm]
   plans:
-    description: Results of P(hwaccel.gpu.machine_plan#filter) by the names of the machines. A machine that could not be observed has none.
+    description: Plans of M(hwaccel.gpu.machine_look) by the names of the machines. A machine that could not be observed has none.
     type: dict
     required: true
   wish:

@@ -137,6 +137,7 @@ ANSIBLE_FACING = tuple(
         "plugin_utils/test_direct.py",
         "plugin_utils/test_installed.py",
         "plugin_utils/test_lines.py",
+        "plugin_utils/test_looking.py",
         "plugin_utils/test_manifests.py",
         "plugin_utils/test_slices.py",
         "machines/dns_pxe/test_preflight.py",

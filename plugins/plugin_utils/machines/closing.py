@@ -89,10 +89,10 @@ def with_problems(summaries: _Rows, problems: c.Sequence[str]) -> dict[str, Row]
     }
 
 
-def unreachable(name: str, why: str) -> str:
-    """why: Ansible's message."""
+def unreachable(name: str, why: str, any_more: bool = False) -> str:
+    """why: Ansible's message. any_more: it was reached earlier in this run."""
     told = why.strip().rstrip(".") or "no reason is known"
-    return f"{name} cannot be reached: {told}. Next: verify that it is on and that Ansible can connect to it, and run again"
+    return f"{name} cannot be reached{' any more' if any_more else ''}: {told}. Next: verify that it is on and that Ansible can connect to it, and run again"
 
 
 def reasons(task: str, result: c.Mapping[str, t.Any], hidden: bool) -> list[str]:

@@ -16,7 +16,7 @@ _Plan = c.Mapping[str, t.Any]
 
 
 def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
-    """What a run does by this plan, without what it keeps for itself. plan: as the filter machine_plan documents it; roles have only some of the keys.
+    """What a run does by this plan, without what it keeps for itself. plan: as machine_look documents it; roles have only some of the keys.
 
     Ports of firewalls are not among it: whether they are open already is not observed. absent: whether the plan is that of a teardown. restarts: whether the
     run restarts services.

@@ -11,8 +11,8 @@ import pathlib
 import jinja2
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.filter import machine_plan
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _looking
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.plan import plan as load_balancer_plan
@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm import test_pla
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer.test_plan import BARE, PAIR, SETTINGS
 
 ROLES = pathlib.Path(__file__).resolve().parents[3] / "roles"
-HOST_ROLES = tuple(machine_plan._PLANS)
+HOST_ROLES = tuple(_looking.PLANS)
 LICENCE = "{#- Copyright (c) 2026 hwaccel.gpu contributors\n"
 
 

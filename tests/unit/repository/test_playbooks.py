@@ -171,13 +171,7 @@ def test_a_run_without_a_machine_fails_without_warnings(tmp_path: pathlib.Path) 
 
 def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pathlib.Path) -> None:
     """It does not answer at first, and is assumed to be empty. What a later phase comes to there counts, and not the assumption."""
-    plays = yaml.safe_load((TOP / "playbooks" / "installers_plan.yml").read_text(encoding="utf-8"))
-    assumes = [
-        task
-        for play in plays
-        for task in play["tasks"]
-        if "that it has no problems" in task["name"] or "Assume" in task["name"]
-    ]
+    assumes = yaml.safe_load((TOP / "playbooks" / "tasks" / "awaited.yml").read_text(encoding="utf-8"))
     outcome = "hwaccel.gpu.machine_outcome"
     fails = {"ansible.builtin.fail": {"msg": "no answer"}}
     unanswered = [
@@ -186,13 +180,13 @@ def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pat
     ]
     refuses = {
         "ansible.builtin.set_fact": {
-            "__machine_reached": {},
+            "__machine_looked": {},
             "cluster_kubeadm_faults": [{"text": "it has no default route"}],
         }
     }
     states = "{{ cluster_kubeadm_outcome.state }} {{ hwaccel_phase_outcomes.cluster.state }} {{ hwaccel_phase_outcomes.node_runtime.state }}"
     tasks = [
-        {"ansible.builtin.set_fact": {"__machine_reached": {"unreachable": True, "msg": "it is off"}}},
+        {"ansible.builtin.set_fact": {"__machine_looked": {"away": True, "msg": "w1 cannot be reached: it is off"}}},
         *unanswered,
         *assumes,
         refuses,
@@ -203,11 +197,11 @@ def test_what_becomes_of_a_machine_that_is_installed_first_is_kept(tmp_path: pat
         "hosts": "w1",
         "gather_facts": False,
         "connection": "local",
-        "vars": {"hwaccel_whole": True},
+        "vars": {"hwaccel_machines_role": "cluster_kubeadm"},
         "tasks": tasks,
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play], sort_keys=False), encoding="utf-8")
-    one = {"hwaccel_installer": "kubeadm", "hwaccel_phase_machines": {"machine_boot": {"hosts": ["w1"]}}}
+    one = {"hwaccel_installer": "kubeadm"}
     groups = {"gpu_clusters": {"hosts": {"one": one}}, "workers": {"hosts": {"w1": {"hwaccel_cluster": "one"}}}}
     code, output = run(tmp_path, str(tmp_path / "play.yml"), groups)
     assert code == 0, output
@@ -218,7 +212,7 @@ def test_a_machine_that_is_lost_after_it_was_reached_fails_with_the_reason(tmp_p
     """It is pinged once in a run. The task that observes it hides its result."""
     lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
     tasks = [
-        {"ansible.builtin.set_fact": {"__machine_reached": {"ping": "pong"}}},
+        {"ansible.builtin.set_fact": {"__machine_looked": {"reached": True}}},
         {"ansible.builtin.include_role": {"name": "hwaccel.gpu.node_runtime", "tasks_from": "preflight"}},
     ]
     play = {"hosts": "w1", "gather_facts": False, "tasks": tasks}

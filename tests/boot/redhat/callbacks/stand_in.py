@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import typing as t
 
 from ansible.executor.task_executor import TaskExecutor
@@ -38,8 +39,8 @@ _ON_CONTROLLER = {
     "validate_argument_spec",
     "variables",
 }
-#: The action of this one runs modules, of which only these run on the machine.
-_RUNS_MODULES = "machine_power"
+#: Actions of these run modules, of which only these run on the machine.
+_RUN_MODULES = ("machine_look", "machine_power")
 _original = TaskExecutor._get_action_handler_with_module_context
 
 
@@ -68,8 +69,13 @@ def _handler(executor: t.Any, templar: t.Any) -> t.Any:
         or executor._host.name == "localhost"
     ):
         return handler, context
-    if task.action.rpartition(".")[2] == _RUNS_MODULES:
+    if task.action.rpartition(".")[2] in _RUN_MODULES:
         handler._execute_module = lambda module_name, module_args, **_more: _simulated(task, module_name, module_args)
+        handler._run_script = lambda request: _simulated(
+            task,
+            "ansible.builtin.script",
+            {"cmd": f"look.py {shlex.quote(request)}", "executable": handler._python()},
+        )
         return handler, context
     stand_in = _StandIn(
         task, handler._connection, handler._play_context, handler._loader, handler._templar, handler._shared_loader_obj

@@ -36,7 +36,7 @@ def played(folder: pathlib.Path, tasks: list[dict[str, t.Any]], plan: dict[str, 
             "tasks": tasks,
         }
     ]
-    (folder / "plan.json").write_text(json.dumps({"__machine_plan": plan}), encoding="utf-8")
+    (folder / "plan.json").write_text(json.dumps({"__machine_looked": {"plan": plan}}), encoding="utf-8")
     (folder / "play.yml").write_text(yaml.safe_dump(play), encoding="utf-8")
     command = [
         sys.executable,
@@ -74,7 +74,7 @@ def test_texts_that_look_like_data_are_written_unchanged(tmp_path: pathlib.Path)
     ]
     for task in tasks:
         item = "/f" if "staged" in task["ansible.builtin.copy"]["content"] else {"path": "/f"}
-        task["vars"] = {"item": item, "__machine_record": "{{ __machine_plan.record | string }}"}
+        task["vars"] = {"item": item, "__machine_record": "{{ __machine_looked.plan.record | string }}"}
     played(tmp_path, tasks, plan)
     assert [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(planned))] == [text] * len(
         planned
@@ -108,10 +108,10 @@ def included(path: pathlib.Path) -> list[tuple[str, str]]:
 
 def test_teardown_records_pending_restarts_before_it_restores_files_and_their_completion_next() -> None:
     shared, own = included(SHARED / "restore.yml"), included(TASKS / "teardown.yml")
-    recorded = shared.index(("record.yml", "{{ __machine_plan.record | string }}"))
+    recorded = shared.index(("record.yml", "{{ __machine_looked.plan.record | string }}"))
     assert recorded < shared.index(("write.yml", ""))
     assert own[0] == ("restore", "")
-    assert own[1:3] == [("restart.yml", ""), ("record", "{{ __machine_plan.restarted | string }}")]
+    assert own[1:3] == [("restart.yml", ""), ("record", "{{ __machine_looked.plan.restarted | string }}")]
 
 
 @pytest.mark.parametrize("manager", ["apt", "dnf"])
