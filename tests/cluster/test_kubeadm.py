@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import Cluste
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, last_day
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, SECRETS, Site, nft, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
+from ansible_collections.hwaccel.gpu.tests.node.rig.images import PAUSE
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
@@ -72,6 +73,12 @@ def client(site: Site) -> Client:
 def manifests(machine: Machine) -> dict[str, str]:
     """Of static pods, by their names. Containers that lose the API server for a while end as well."""
     return {name: machine.read(f"/etc/kubernetes/manifests/{name}.yaml") for name in STATIC_PODS}
+
+
+def started(machine: Machine) -> list[int]:
+    """When containerd and the kubelet have started, by the clock of the kernel, which all machines share."""
+    show = "systemctl show --property=ActiveEnterTimestampMonotonic --value"
+    return [int(machine.sh(f"{show} {unit}")) for unit in ("containerd", "kubelet")]
 
 
 def served_names(machine: Machine) -> set[str]:
@@ -144,6 +151,10 @@ def test_a_changed_configuration_is_taken_over_in_turns(made: Site) -> None:
         "KubeProxyConfiguration": {**usual["KubeProxyConfiguration"], "nodePortAddresses": ["127.0.0.0/8"]},
     }
     made.variables |= {"cluster_kubeadm_configuration": changed, "cluster_kubeadm_names": ["api.example.com"]}
+    # All machines have the file before the first turn, and none loads it before its own.
+    pause = made.variables["cluster_kubeadm_pause_image"] = "registry.k8s.io/pause:3.10.9"
+    for name in (*made.servers, "w1"):
+        made.machines[name].sh(f"ctr --namespace k8s.io images tag {PAUSE} {pause}")
     try:
         predicted = made.done("--check").summary["one"]["changes"]
         run = made.done()
@@ -164,6 +175,8 @@ def test_a_changed_configuration_is_taken_over_in_turns(made: Site) -> None:
             }
         assert {node["status"]["capacity"]["pods"] for node in nodes(made).values()} == {"77"}
         assert made.cordoned() == set()
+        starts = [moment for name in (*made.servers, "w1") for moment in started(made.machines[name])]
+        assert starts == sorted(starts), "containerd and kubelet of one machine after the other"
         second = made.done()
         assert second.changed() == 0, second.stdout[-6000:]
     finally:

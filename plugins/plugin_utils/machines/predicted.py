@@ -36,6 +36,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
         *(f"copy {one['path']}" for name in ("loaders", "ignitions") for one in plan.get(name) or ()),
         *(f"drain {one['backend']}/{one['server']}" for one in plan.get("drains") or ()),
         *_counted("write", written),
+        *_counted("restore", plan.get("restores") or ()),
         *_counted("remove", plan.get("absent") or ()),
         *(f"stop {unit}" for unit in plan.get("stops") or ()),
         *(f"{_VERBS[one['state']]} {one['unit']}" for one in plan.get("actions") or () if restarts),

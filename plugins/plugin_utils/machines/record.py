@@ -33,10 +33,14 @@ class Service:
 
 @dataclasses.dataclass(frozen=True)
 class FileBefore:
-    """existed: before the first run. written: SHA-256 of the text that the role has written last, empty if others have changed it in between."""
+    """existed: before the first run. written: SHA-256 of the text that the role has written last, empty if others have changed it in between.
+
+    original: the text before, of a role that keeps no copy of the file.
+    """
 
     existed: bool
     written: str
+    original: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

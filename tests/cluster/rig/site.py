@@ -34,7 +34,8 @@ NAME = "one"
 #: Of the role, on each machine: what stays, and the secrets of a run.
 SECRETS = "/run/hwaccel-gpu-kubeadm"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
-#: What a machine of the rig has instead of that of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE.
+#: Imported by the configuration of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE. It has all that is set
+#: there, too, because containerd takes a plugin's table as a whole from the last file that has it.
 CONTAINERD = """version = 2
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "registry.k8s.io/pause:3.10.2"
@@ -97,7 +98,7 @@ class Site:
             self.gpu_parts.install(machine, self.with_gpus.get(name, 0))
             return machine
         machine = self.rig.machine(name, self.shares)
-        machine.write("/etc/containerd/config.toml", CONTAINERD)
+        machine.write("/etc/containerd/conf.d/rig.toml", CONTAINERD)
         machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
         return machine
 

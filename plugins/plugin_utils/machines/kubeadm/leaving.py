@@ -28,14 +28,14 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
     left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether
     what the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their
-    files go. absent: files to remove. actions: services that are restored, as services.Action. packages: installed by the role; held: those of them that it
-    has held. removed: folders and files that are removed last, with the record. before: network interfaces and configurations of network plugins that were
-    there before, of which none is removed.
+    files go. absent: files to remove. restores: texts by path, of files that are as before again. actions: services that are restored, as services.Action.
+    packages: installed by the role; held: those of them that it has held. removed: folders and files that are removed last, with the record. before: network
+    interfaces and configurations of network plugins that were there before, of which none is removed.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
     now = finding.found(host)
-    ours, others = _files(host, kept)
+    ours, originals, others = _files(host, kept)
     foreign = [] if now.state != FOREIGN else [Fault(now.why, "", "", "take the machine out of this cluster's groups")]
     stops = ["kubelet"] if places.UNIT in ours and host.unit("kubelet").loaded else []
     snapshots, recorded, resets = (
@@ -59,7 +59,8 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "confirmed": host.text(places.TEARDOWN).strip(),
         "stops": stops,
         "absent": [*ours, *([places.SECRETS] if host.fact("secrets") else [])],
-        "reload_units": bool(stops),
+        "restores": originals,
+        "reload_units": bool(stops or originals),
         "actions": [one.as_dict() for one in _services(host, kept, stops)],
         "packages": list(kept.packages),
         "held": [name for name in settings["packages"] if pinning.with_apt(host) and name in kept.packages],
@@ -68,26 +69,33 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     }
 
 
-def _files(host: Host, kept: Record) -> tuple[list[str], list[str]]:
-    """Paths of files and programs that are removed, and why others stay."""
-    ours, others = [], []
+def _files(host: Host, kept: Record) -> tuple[list[str], dict[str, str], list[str]]:
+    """Paths of files and programs that are removed, original texts of files by path, and why others stay."""
+    ours, originals, others = [], {}, []
     for path, before in kept.files.items():
         if path not in host.files and not host.checksums.get(path):
             continue
-        if before.existed:
+        changed = path in host.files and digest(host.text(path)) != before.written
+        if before.original is not None and host.text(path) == before.original:
+            # An earlier run has restored it.
+            continue
+        if before.existed and before.original is None:
             others.append(f"{path} stays, as it was there before")
-        elif path in host.files and digest(host.text(path)) != before.written:
+        elif changed:
             others.append(f"{path} stays, as others have changed it")
+        elif before.original is not None:
+            originals[path] = before.original
         else:
             ours.append(path)
-    return ours, others
+    return ours, originals, others
 
 
 def _services(host: Host, kept: Record, stops: c.Collection[str]) -> list[Action]:
     """Those whose packages stay. containerd also reads its configuration again in a run that continues one which was killed after its removal."""
-    configured = places.CONTAINERD in kept.files and not kept.files[places.CONTAINERD].existed
-    before, now = kept.service("containerd"), host.unit("containerd")
-    differs = "containerd" in kept.services and (before.active, before.enabled) != (now.active, now.enabled)
+    before = kept.files.get(places.CONTAINERD)
+    configured = before is not None and (before.original is not None or not before.existed)
+    service, now = kept.service("containerd"), host.unit("containerd")
+    differs = "containerd" in kept.services and (service.active, service.enabled) != (now.active, now.enabled)
     units = [
         *(["containerd"] if (configured or differs) and not kept.packages else []),
         *(["kubelet"] if "kubelet" in kept.services and "kubelet" not in stops else []),

@@ -338,6 +338,7 @@ def _recorded(
         files.setdefault(path, FileBefore(bool(host.checksums.get(path)), ""))
     for one in contents:
         if differs(host, one):
-            before = files.get(one.path)
-            files[one.path] = FileBefore(before.existed if before else one.path in host.files, digest(one.text))
+            there = host.files.get(one.path)
+            before = files.get(one.path) or FileBefore(there is not None, "", there.text if there else None)
+            files[one.path] = dataclasses.replace(before, written=digest(one.text))
     return dataclasses.replace(kept, files=files, packages=tuple(sorted({*kept.packages, *packages})))

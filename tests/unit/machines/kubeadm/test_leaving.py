@@ -80,6 +80,28 @@ def test_what_was_there_before_or_was_changed_by_others_stays() -> None:
     ]
 
 
+def test_a_configuration_that_the_role_has_replaced_is_as_before() -> None:
+    """containerd's, as its package has brought it."""
+    machine = server()
+    files = json.loads(machine.text(places.RECORD))["files"]
+    files[places.CONTAINERD] |= {"existed": True, "original": "version = 2\n"}
+    services = {"containerd": {"active": True, "enabled": True}}
+    machine = recorded(machine, files=files, packages=[], services=services)
+    made = restored(machine)
+    assert made["restores"] == {places.CONTAINERD: "version = 2\n"} and places.CONTAINERD not in made["absent"]
+    assert f"restore {places.CONTAINERD}" in predicted(made, absent=True)
+    assert ("containerd", "restarted") in [(one["unit"], one["state"]) for one in made["actions"]]
+
+    def with_text(text: str) -> dict[str, t.Any]:
+        there = File(places.CONTAINERD, text)
+        return restored(dataclasses.replace(machine, files={**machine.files, places.CONTAINERD: there}))
+
+    again, edited = with_text("version = 2\n"), with_text("version = 3\n")
+    assert (again["restores"], again["messages"]) == ({}, []), "a run that was killed has restored it"
+    assert edited["restores"] == {}
+    assert edited["messages"] == [f"{places.CONTAINERD} stays, as others have changed it"]
+
+
 def test_a_container_runtime_that_was_there_before_reads_its_own_configuration_again() -> None:
     machine = recorded(
         server(),

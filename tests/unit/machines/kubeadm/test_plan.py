@@ -173,6 +173,8 @@ def test_a_configuration_that_only_the_package_has_written_is_replaced_before_a_
     packaged = dataclasses.replace(BARE, files=files, facts={**BARE.facts, **known})
     made = plan(packaged, SETTINGS)
     assert places.CONTAINERD in made["contents"]
+    kept = json.loads(made["record"])["files"][places.CONTAINERD]
+    assert (kept["existed"], kept["original"]) == (True, text)
     record = plan(BARE, SETTINGS)["record"]
     installing = dataclasses.replace(packaged, files={**files, places.RECORD: File(places.RECORD, record)})
     assert places.CONTAINERD in plan(installing, SETTINGS)["contents"]
