@@ -87,7 +87,7 @@ class ActionModule(ActionBase):
         role = f"cluster_{templar.template(found.get('hwaccel_installer') or '')}"
         taken = found.get(f"{role}_taken") or []
         if self._task.check_mode and whole:
-            taken = (found.get(f"{role}_outcome") or {}).get("changes") or []
+            taken = _variables.fact(found, f"{role}_outcome").get("changes") or []
         return t.cast("list[str]", _variables.plain(taken))
 
 

@@ -87,7 +87,7 @@ class ActionModule(_stages.StageAction, CheckingAction):
         installer = self._value("hwaccel_installer", variables)
         if not installer:
             return {"assumed": False}
-        outcome = self._value(f"cluster_{installer}_outcome", variables) or {}
+        outcome = _variables.fact(variables, f"cluster_{installer}_outcome")
         plan = self._value(f"cluster_{installer}_plan", variables) or {}
         if not outcome:
             text = (
@@ -114,8 +114,8 @@ class ActionModule(_stages.StageAction, CheckingAction):
         settings = self._value(f"cluster_{installer}_settings", variables) or {}
         owners: dict[str, list[str]] = {}
         for one in settings.get("machines", ()):
-            known = variables["hostvars"].raw_get(one["host"]).get(f"cluster_{installer}_outcome") or {}
-            for text in _variables.plain(known.get("reasons") or ()):
+            known = _variables.fact(variables["hostvars"].raw_get(one["host"]), f"cluster_{installer}_outcome")
+            for text in known.get("reasons") or ():
                 owners.setdefault(text, []).append(one["host"])
         for host, texts in _phases.reasons(variables, variables["hostvars"]).items():
             for text in texts:

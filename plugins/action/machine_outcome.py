@@ -13,12 +13,16 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _phases, _varia
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, phases
 
 Row = dict[str, t.Any]
+#: Of a machine whose cluster has problems, so that nothing is done with it; and of one without which the run goes on.
+_LEFT, _LEFT_OUT = "left", "left_out"
+_STATES = [closing.BEGUN, closing.DONE, closing.FAILED, _LEFT, _LEFT_OUT]
 _OPTIONS: dict[str, dict[str, t.Any]] = {
     "role": {"type": "str", "required": True},
-    "state": {"type": "str", "required": True, "choices": [closing.BEGUN, closing.DONE, closing.FAILED]},
+    "state": {"type": "str", "required": True, "choices": _STATES},
     "phase": {"type": "str", "default": ""},
     "reads": {"type": "bool", "default": False},
     "changes": {"type": "list", "elements": "str", "default": []},
+    "reasons": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -34,6 +38,11 @@ class ActionModule(ActionBase):
         variables = dict(task_vars or {})
         role, batch = args["role"], [str(name) for name in variables["ansible_play_batch"]]
         result |= {"changed": False, "stop": False, "held": False}
+        if args["state"] in (_LEFT, _LEFT_OUT):
+            machine = str(self._task.delegate_to or variables["inventory_hostname"])
+            known = _variables.fact(variables["hostvars"].raw_get(machine), f"{role}_outcome")
+            left = {"changes": []} if args["state"] == _LEFT else {"state": closing.FAILED, "reasons": args["reasons"]}
+            return self._kept(result, args, variables, {**known, **left})
         if args["state"] != closing.BEGUN:
             outcome = self._ended(variables, role, batch, args)
             return self._kept(result, args, variables, outcome)
@@ -48,10 +57,10 @@ class ActionModule(ActionBase):
     def _outcomes(self, role: str, variables: Row) -> dict[str, Row]:
         """Of machines of the play that have one."""
         known = {
-            name: variables["hostvars"].raw_get(name).get(f"{role}_outcome")
+            name: _variables.fact(variables["hostvars"].raw_get(name), f"{role}_outcome")
             for name in variables["ansible_play_hosts_all"]
         }
-        return {name: _variables.plain(one) for name, one in known.items() if one}
+        return {name: one for name, one in known.items() if one}
 
     def _held(self, phase: str, role: str, variables: Row) -> list[str]:
         mine, value = str(variables["inventory_hostname"]), variables.get("hwaccel_cluster")
@@ -66,7 +75,7 @@ class ActionModule(ActionBase):
 
     def _ended(self, variables: Row, role: str, batch: list[str], args: Row) -> Row:
         failed = args["state"] == closing.FAILED
-        own = _variables.plain(variables.get(f"{role}_outcome") or {})
+        own = _variables.fact(variables, f"{role}_outcome")
         if "failed" in own:
             return closing.of_boot(own, batch, variables.get("__machine_boot_plan") or {})
         problems = self._problems(variables, role, failed)
@@ -95,8 +104,7 @@ class ActionModule(ActionBase):
     def _kept(self, result: Row, args: Row, variables: Row, outcome: Row) -> Row:
         facts: Row = {f"{args['role']}_outcome": outcome}
         if args["phase"]:
-            known = _variables.plain(variables.get(_phases.OUTCOMES) or {})
-            facts[_phases.OUTCOMES] = {**known, args["phase"]: outcome}
+            facts[_phases.OUTCOMES] = {**_variables.fact(variables, _phases.OUTCOMES), args["phase"]: outcome}
         return result | {"ansible_facts": facts}
 
 

@@ -34,8 +34,8 @@ class ActionModule(ActionBase):
         summaries = {}
         for name in variables["ansible_play_hosts_all"]:
             # hostvars also has the facts of a machine that has left the play.
-            outcome = variables["hostvars"].raw_get(name).get(f"{args['role']}_outcome")
-            summaries[name] = closing.summarized(_variables.plain(outcome) if outcome else None)
+            outcome = _variables.fact(variables["hostvars"].raw_get(name), f"{args['role']}_outcome")
+            summaries[name] = closing.summarized(outcome or None)
             needs = _variables.plain(variables["hostvars"].raw_get(name).get(f"{args['role']}_bundle") or {}).get(
                 "needs"
             )

@@ -10,8 +10,8 @@ module: machine_outcome
 version_added: 0.2.0
 short_description: Keep the outcome of a role on a machine
 description:
-  - In playbooks on machines, before the role, after it, and where it has failed. The outcome is the fact C(ROLE_outcome), which M(hwaccel.gpu.machines_closing)
-    summarizes at the end of the run.
+  - In playbooks on machines, before the role, after it, and where it has failed. The outcome is C(ROLE_outcome) of C(ansible_facts), which
+    M(hwaccel.gpu.machines_closing) summarizes at the end of the run.
   - It connects to no host.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -25,9 +25,11 @@ options:
       - V(begun) before the role is run.
       - V(done) after it. If it has found problems (C(ROLE_faults)), the outcome is C(problems).
       - V(failed) in the C(rescue) section of its block, which has the failed task. The message of a task with C(no_log) is not kept.
+      - V(left) if nothing is done with the machine, because its cluster has problems. Its outcome is kept, without changes.
+      - V(left_out) if a run goes on without the machine, with its O(reasons). With C(delegate_to) and C(delegate_facts), of that machine.
     type: str
     required: true
-    choices: [begun, done, failed]
+    choices: [begun, done, failed, left, left_out]
   phase:
     description: >-
       The phase of C(site) that runs the role. The outcome is also kept in the fact C(hwaccel_phase_outcomes), by the names of
@@ -41,6 +43,11 @@ options:
     default: false
   changes:
     description: With O(state=done), what was changed in addition to C(ROLE_predicted).
+    type: list
+    elements: str
+    default: []
+  reasons:
+    description: With O(state=left_out), why.
     type: list
     elements: str
     default: []

@@ -76,4 +76,4 @@ def _of_cluster(of_cluster: c.Mapping[str, t.Any], hostvars: t.Any) -> tuple[Row
 def _outcomes(hosts: c.Iterable[str], hostvars: t.Any) -> dict[str, Row]:
     """By host and phase."""
     known = {name: hostvars.raw_get(name) for name in dict.fromkeys(hosts) if name in hostvars}
-    return {name: _variables.plain(one.get(OUTCOMES) or {}) for name, one in known.items()}
+    return {name: _variables.fact(one, OUTCOMES) for name, one in known.items()}

@@ -127,6 +127,15 @@ def plain(value: t.Any) -> t.Any:
     return None if value is None else str(value)
 
 
+def fact(variables: c.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:
+    """What an action has kept of a host, empty if it has kept nothing; a role may have set a variable of that name, which counts more.
+
+    As variables of the host, facts are deprecated since core 2.20 (INJECT_FACTS_AS_VARS).
+    """
+    known = variables.get(name) or (variables.get("ansible_facts") or {}).get(name) or {}
+    return t.cast("dict[str, t.Any]", plain(known))
+
+
 def _texts(path: str, value: t.Any) -> c.Iterator[tuple[str, str]]:
     """All strings in a value that may contain a template, with their place."""
     if isinstance(value, str):

@@ -22,10 +22,13 @@ SERVER = "api.example.com:6443"
 #: Of the kubeconfig, in base64 and as it is.
 SECRETS = ("a2V5",)
 TASKS = """
+- hwaccel.gpu.machine_outcome: {{role: cluster_kubeadm, state: done}}
+- hwaccel.gpu.machine_outcome: {{role: cluster_kubeadm, state: left_out, reasons: ["{{{{ why }}}}"]}}
+  when: why is defined
 - ansible.builtin.import_tasks: "{root}/playbooks/tasks/connection.yml"
   vars: {{hwaccel_machines_role: cluster_kubeadm, hwaccel_connection_writes: "{{{{ writes | bool }}}}"}}
 - ansible.builtin.copy:
-    content: "{{{{ {{'outcome': cluster_kubeadm_outcome, 'connection': hwaccel_connection | default({{}})}} | to_json }}}}"
+    content: "{{{{ {{'outcome': ansible_facts.cluster_kubeadm_outcome, 'connection': hwaccel_connection | default({{}})}} | to_json }}}}"
     dest: "{folder}/result.json"
   check_mode: false
   no_log: true
@@ -53,7 +56,6 @@ def connected(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, 
         "writes": True,
         "cluster_kubeadm_connection": admin,
         "cluster_kubeadm_settings": {"endpoint": SERVER},
-        "cluster_kubeadm_outcome": {"state": "done", "batch": ["alpha"], "reasons": [], "changes": []},
         "cluster_kubeadm_reissued": False,
         **variables,
     }
@@ -148,5 +150,7 @@ def test_a_connection_to_another_cluster_is_a_problem_before_anything_is_changed
 def test_a_failed_installer_keeps_its_reasons(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
     failed = {"state": "failed", "batch": ["alpha"], "reasons": ["why"], "changes": ["planned"]}
     path = tmp_path / "admin.conf"
-    found = connected(collections, tmp_path, cluster_kubeadm_outcome=failed, hwaccel_kubeconfig_file=str(path))
+    found = connected(
+        collections, tmp_path, why="why", cluster_kubeadm_predicted=["planned"], hwaccel_kubeconfig_file=str(path)
+    )
     assert found.outcome == failed and path.exists()

@@ -180,6 +180,8 @@ def test_a_phase_that_fails_holds_back_later_ones_of_its_cluster_only(
     groups = {"gpu_clusters": {"hosts": {"one": local, "two": local}}, "workers": {"hosts": machines}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
     environ = programs.environment(tmp_path) | {
+        # As it will be from core 2.24 on.
+        "ANSIBLE_INJECT_FACT_VARS": "false",
         "ANSIBLE_COLLECTIONS_PATH": str(collections),
         "ANSIBLE_NOCOLOR": "1",
         "HOME": str(tmp_path),
@@ -206,3 +208,33 @@ def test_a_phase_that_fails_holds_back_later_ones_of_its_cluster_only(
     assert "1 machine has failed: lists" in done.stdout
     # Nothing has run on the other machines of the cluster, although a task would fail there.
     assert "planted" not in done.stdout + done.stderr and "fatal: [hides]" not in done.stdout
+
+
+#: The cluster `one` goes on without the machine `hides`, and leaves `fine` as it is.
+LEFT = """
+- hwaccel.gpu.machine_outcome: {role: pretend, state: done}
+- hwaccel.gpu.machine_outcome: {role: pretend, state: left}
+  when: inventory_hostname == 'fine'
+- hwaccel.gpu.machine_outcome: {role: pretend, state: left_out, reasons: [it has no disk]}
+  delegate_to: "{{ item }}"
+  delegate_facts: true
+  loop: [hides]
+  when: inventory_hostname == 'one'
+- ansible.builtin.debug:
+    msg: "{{ ansible_facts.pretend_outcome.state }}: {{ ansible_facts.pretend_outcome.reasons }} {{ ansible_facts.pretend_outcome.changes }}"
+"""
+
+
+def test_machines_that_a_run_leaves_have_no_changes_and_those_that_it_leaves_out_a_reason(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    hosts = {name: {"pretend_predicted": [f"write /etc/{name}"]} for name in ("fine", "hides", "one")}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
+    environ = {"ANSIBLE_INJECT_FACT_VARS": "false"}
+    code, output = plays.play(collections, tmp_path, LEFT, hosts="hosts.yml", environ=environ)
+    assert code == 0, output
+    assert sorted(line.strip() for line in output.splitlines() if '"msg"' in line) == [
+        '"msg": "done: [] [\'write /etc/one\']"',
+        '"msg": "done: [] []"',
+        "\"msg\": \"failed: ['it has no disk'] ['write /etc/hides']\"",
+    ]
