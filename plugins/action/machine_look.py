@@ -43,9 +43,12 @@ class ActionModule(ActionBase):
         _checked, args = self.validate_argument_spec(argument_spec=_OPTIONS)
         self.variables = dict(task_vars or {})
         result |= {"changed": False, "reached": False}
-        before = (self.variables.get("__machine_looked") or {}).get("reached", False)
+        before = self.variables.get("__machine_looked") or {}
+        if before.get("away") and not self.variables.get("hwaccel_awaited"):
+            # Nothing has started it since, and each attempt takes as long as the timeout of the connection.
+            return result | {"failed": True, "away": True, "msg": str(before["msg"])}
         try:
-            if not before:
+            if not before.get("reached"):
                 result |= self._pinged()
             result["reached"] = True
             return result | (self._observed(args) if args["observe"] else {})

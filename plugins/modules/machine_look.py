@@ -12,8 +12,9 @@ short_description: Observe a machine, and compute the plan of a role
 description:
   - Connects to the machine, runs C(look.py) of the role C(machine) there, and computes the files and all other changes of the role on the machine,
     from its observed state and the role's settings. It writes nothing. The plan shows whether running services have loaded the files on disk.
-  - A machine that cannot be reached fails instead of being unreachable, so that it stays in the play. It is asked once in a run, if the result of each
-    task is registered as C(__machine_looked).
+  - A machine that cannot be reached fails instead of being unreachable, so that it stays in the play.
+  - If the result of each task is registered as C(__machine_looked), a machine is pinged once in a run, and again only if it was started in this run
+    (C(hwaccel_awaited)).
   - Plans contain the contents of files, so tasks need C(no_log). The reason of a failure contains none of them.
 author:
   - hwaccel.gpu contributors (@hwaccel)

@@ -27,11 +27,12 @@ import yaml
 from api import Api
 from delay_proxy import delayed
 from measure import Cost, Stage, medians
-from subjects import fat_node, objects
+from subjects import WISH, fat_node, group, objects
 
 Rows = list[tuple[str, str, Cost]]
 ROUND_TRIP = 0.020
 IDLE = "a module that only exits"
+PLAN = "cluster_plan"
 CALLBACKS = pathlib.Path(__file__).resolve().parents[1] / "live" / "support" / "callbacks"
 SSA = {"state": "present", "apply": True, "server_side_apply": {"field_manager": "bench", "force_conflicts": True}}
 
@@ -179,6 +180,25 @@ def where(stage: Stage, *run: str) -> str:
     return "\n".join([f"| {run[0]}, no-op | s |", "|---|---:|", *lines, ""])
 
 
+def plan_rows(stage: Stage, count: int, runs: int) -> Rows:
+    """The plan of a cluster of new machines, from what was observed on each, in a whole run of Ansible."""
+    progress(f"the plan of a cluster of {count} machines, {runs} times in turn with {IDLE}")
+    machines, observed = group(count)
+    variables = {"machines": machines, "observed": observed, "wish": WISH}
+    planned = "{{ machines | hwaccel.gpu.cluster_plan('cluster_kubeadm', plans=observed, wish=wish) }}"
+    all_of_them = f"plan.steps | map(attribute='hosts') | flatten | length == {count}"
+    tasks = [
+        {"name": "Plan", "ansible.builtin.set_fact": {"plan": planned}},
+        {"name": "Verify", "ansible.builtin.assert": {"that": [all_of_them]}},
+    ]
+    playbooks = {
+        PLAN: stage.playbook("plan", tasks, variables),
+        IDLE: stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}]),
+    }
+    once = {name: functools.partial(stage.run, playbook) for name, playbook in playbooks.items()}
+    return [(name, f"{count} machines", cost) for name, cost in medians(runs, once).items()]
+
+
 def demo_rows(stage: Stage, fleet: pathlib.Path) -> Rows:
     """What `make demo` runs, on the benchmark's sandbox."""
     run = ("hwaccel.gpu.demo", "-e", "sandbox_name=bench", "-e", f"demo_fleet={fleet}")
@@ -220,6 +240,9 @@ def budgets(rows: Rows) -> list[Budget]:
             result.append(Budget("site, no-op: seconds", value.wall, 5))
             result.append(Budget("site, no-op: writes", value.writes, 0))
             result.append(Budget("site, no-op: changed tasks", value.changed, 0))
+        if name == PLAN:
+            result.append(Budget(f"{name}, {what}: seconds above {IDLE}", value.wall - cost[IDLE, what].wall, 2))
+            result.append(Budget(f"{name}, {what}: peak MiB", value.peak_mib, 150))
         if name == "demo" and what == "again":
             result.append(Budget("demo, again: seconds", value.wall, 15))
     return result
@@ -272,7 +295,9 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=10, help="repetitions of each no-op")
     parser.add_argument(
-        "--parts", default="apply,site,demo,fleet", help="fleet leaves its nodes to the sandbox's end, so it comes last"
+        "--parts",
+        default="apply,site,demo,plan,fleet",
+        help="fleet leaves its nodes to the sandbox's end, so it comes last",
     )
     arguments = parser.parse_args()
     os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join(
@@ -287,6 +312,7 @@ def main() -> int:
                 "apply": lambda: apply_rows(stage, api, arguments.runs),
                 "site": lambda: site_rows(stage, min(3, arguments.runs)),
                 "demo": lambda: demo_rows(stage, fleet_file),
+                "plan": lambda: plan_rows(stage, 500, min(3, arguments.runs)),
                 "fleet": lambda: fleet_rows(stage, api, arguments.nodes),
             }[part]()
     judged = budgets(rows)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects that the benchmark applies and lists: 40 objects of 8 kinds in one namespace, and nodes of realistic size."""
+"""What the benchmark works on: 40 objects of 8 kinds in one namespace, nodes of realistic size, and machines that become a cluster."""
 
 from __future__ import annotations
 
@@ -130,3 +130,31 @@ def fat_node(number: int) -> dict[str, Any]:
             "addresses": [{"type": "Hostname", "address": f"fat-{number}"}],
         },
     }
+
+
+#: Settings of a cluster, as the plan reads them.
+WISH = {"version": "1.36.4", "endpoint": "10.0.0.1:6443", "even_servers": False, "at_a_time": "10%"}
+#: What was observed on a machine on which nothing is.
+_ABSENT = {
+    "state": "absent", "why": "", "serves": False, "data": False, "authority": "", "certificate": "", "endpoint": "", "version": [], "control_plane": [],
+    "running": False, "days": None, "expired": False, "behind": [], "begun": False,
+}  # fmt: skip
+
+
+def group(count: int) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Three servers and agents, and what was observed on each, by its name."""
+    machines: list[dict[str, Any]] = []
+    observed: dict[str, dict[str, Any]] = {}
+    for number in range(count):
+        name, address = f"m{number}", f"10.{number // 250}.{number % 250}.9"
+        role = "server" if number < 3 else "agent"
+        labels = {"topology.kubernetes.io/zone": f"zone-{number % 3}"}
+        machines.append({"host": name, "node": name, "address": address, "role": role, "labels": labels, "taints": []})
+        identity = {
+            "node name": name,
+            "host name": name,
+            "machine-id": f"{number:032x}",
+            "product UUID": f"{number:036x}",
+        }
+        observed[name] = {"found": _ABSENT, "identity": identity, "turn": {}, "apt": True, "kubelet": ""}
+    return machines, observed

@@ -38,7 +38,7 @@ class Look(ActionModule):
     """Without a machine. answers: what look.py ends with, one after the other; an error is that of the connection."""
 
     def __init__(self, answers: c.Sequence[dict[str, t.Any] | AnsibleConnectionFailure], pings: bool = True) -> None:
-        self._answers, self._pings, self.asked = list(answers), pings, []
+        self._answers, self._pings, self.asked, self.more = list(answers), pings, [], {}
         self._templar = types.SimpleNamespace(template=lambda value: value)
 
     def validate_argument_spec(self, argument_spec: t.Any) -> tuple[None, dict[str, t.Any]]:
@@ -63,7 +63,7 @@ class Look(ActionModule):
         monkeypatch.setattr(machine_look._looking, "request", lambda *_given: "{}")
         monkeypatch.setattr(machine_look._looking, "plan", lambda printed, *_given: {"actions": ACTIONS[printed]})
         self.args = {"role": "load_balancer", "awaits": False, **args}
-        return self.run(task_vars={"inventory_hostname": "lb1", "__machine_looked": before})
+        return self.run(task_vars={"inventory_hostname": "lb1", "__machine_looked": before, **self.more})
 
 
 ACTIONS = {"loaded": [], "stale": [{"unit": "haproxy", "why": "haproxy.cfg is newer"}]}
@@ -71,12 +71,9 @@ LOADED, STALE = {"rc": 0, "stdout": "loaded"}, {"rc": 0, "stdout": "stale"}
 LOST = AnsibleConnectionFailure("censored")
 
 
-@pytest.mark.parametrize("before", [None, {"away": True, "reached": False}])
-def test_a_machine_is_reached_first_and_only_once_in_a_run(
-    monkeypatch: pytest.MonkeyPatch, before: dict[str, t.Any] | None
-) -> None:
+def test_a_machine_is_reached_first_and_only_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     look = Look([LOADED, STALE])
-    first = look.look(monkeypatch, before)
+    first = look.look(monkeypatch)
     assert (first["reached"], first["plan"], first["printed"]) == (True, {"actions": []}, "loaded")
     look.look(monkeypatch, first)
     assert look.asked == ["ping", "look", "look"]
@@ -92,6 +89,10 @@ def test_one_that_never_answers_is_away_and_one_that_is_lost_is_not(monkeypatch:
     off = Look([], pings=False).look(monkeypatch)
     assert off["failed"] and off["away"] and not off["reached"]
     assert off["msg"].startswith("lb1 cannot be reached: it is off. Next: ")
+    again = Look([], pings=False)
+    assert (again.look(monkeypatch, off), again.asked) == (off, []), "the next role waits for no second timeout"
+    again.more["hwaccel_awaited"] = "lb1 cannot be reached"
+    assert (again.look(monkeypatch, off)["away"], again.asked) == (True, ["ping"]), "it may be installed by now"
     lost = Look([LOST], pings=False).look(monkeypatch, {"reached": True})
     assert lost["failed"] and "away" not in lost
     assert lost["msg"].startswith("lb1 cannot be reached any more: it is off. Next: "), (
