@@ -84,3 +84,29 @@ def test_a_connection_to_another_cluster_stops_the_run_before_anything_is_change
     assert run.rc != 0 and run.changed() == 0
     (reason,) = run.summary[NAME]["reasons"]
     assert "hwaccel_connection is that of another cluster than the one of the machines" in reason
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_machine_is_silent_holds_up_no_other(
+    site: Site, rig: ClusterRig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is asked once: a machine that answers nothing takes the whole timeout of a connection each time."""
+    site.variables.pop("hwaccel_connection", None)
+    dark = rig.machine("dark")
+    nft(dark, "add table inet dark; add chain inet dark in { type filter hook input priority 0; policy drop; }")
+    mine = {
+        group: {name: {**one, "hwaccel_cluster": NAME} for name, one in hosts.items()}
+        for group, hosts in site.groups().items()
+    }
+    mine["control_plane"]["dark"] = {"hwaccel_cluster": "two"}
+    known = {NAME: site.cluster(), "two": {**site.cluster(), "hwaccel_kubeconfig_file": ""}}
+    run = rig.play("preflight", mine, clusters=known)
+    assert run.rc != 0
+    assert "dark cannot be reached" in run.stdout and "dark cannot be reached" not in str(run.summary[NAME])
+    assert run.summary[NAME]["succeeded"] and not run.summary["two"]["succeeded"]
+    looks = [
+        one["seconds"] for one in run.tasks if one["host"] == "dark" and one["action"] == "hwaccel.gpu.machine_look"
+    ]
+    with capsys.disabled():
+        print(f"\nlooks at a silent machine: {', '.join(f'{one:.1f} s' for one in looks)}")
+    assert len(looks) > 1 and max(looks[1:]) < looks[0] / 2
