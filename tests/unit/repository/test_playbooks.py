@@ -247,7 +247,7 @@ def test_each_play_reads_the_files_of_the_variables_that_it_uses() -> None:
                 f"{path.name}: {play['name']}: {name} is in vars/{file}"
                 for file, names in defined.items()
                 for name in names
-                if name not in known and re.search(rf"(?<![.\w]){name}\b", text)
+                if name not in known and name.startswith("hwaccel_") and re.search(rf"(?<![.\w]){name}\b", text)
             ]
     assert not faults
 
@@ -258,6 +258,9 @@ def test_plays_that_delegate_to_machines_leave_their_python_alone() -> None:
         for play in yaml.safe_load(path.read_text(encoding="utf-8")):
             files = play.get("vars_files", [])
             assert not {"vars/cluster.yml", "vars/installers.yml"} <= set(files), f"{path.name}: {play['name']}"
+            for task in play.get("tasks", ()) if "vars/cluster.yml" not in files else ():
+                if "group/hwaccel.gpu.cluster" in task.get("module_defaults", {}):
+                    assert "ansible_python_interpreter" in task["vars"], f"{path.name}: {task['name']}"
 
 
 def test_outcomes_of_machines_are_read_as_facts() -> None:
