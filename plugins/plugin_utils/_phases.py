@@ -29,12 +29,19 @@ def clusters(host: str, named: str, variables: Row) -> dict[str, Row]:
 
 
 def due(phase: str, found: Row, everyone: c.Iterable[str], hostvars: t.Any) -> dict[str, t.Any]:
-    """A phase of phases.planned without the machines that phases.idle returns. everyone: hosts of clusters."""
+    """A phase of phases.planned without the machines that phases.idle returns, or that serve no cluster of which machines were installed. everyone: hosts of
+    clusters.
+    """
     names: list[str] = []
+    installed: set[str] = set()
     for cluster in everyone:
         rows, outcomes = _of_cluster(hostvars.raw_get(cluster), hostvars)
+        if any("hwaccel_awaited" in hostvars.raw_get(name) for name in rows.get("machine_boot", {}).get("hosts", ())):
+            installed |= set(rows.get(phase, {}).get("hosts", ()))
         own = _outcomes([cluster], hostvars)[cluster].get(phases.CLUSTER)
         names += phases.idle(phase, rows[phase]["hosts"] if phase in rows else (), own, outcomes)
+    if phases.named(phase).after_installation:
+        names += [name for name in found["hosts"] if name not in installed]
     return phases.without(found, names)
 
 

@@ -26,7 +26,8 @@ _NODES = ("control_plane", "workers", "edge_nodes")
 class Phase:
     """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends the
     phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
-    default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do.
+    default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do. after_installation: whether it is only for clusters
+    of which machines were installed in this run.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
     """
@@ -37,6 +38,7 @@ class Phase:
     if_set: tuple[str, ...] = ()
     at_a_time: tuple[str, str] = ("", "100%")
     only_if_due: bool = False
+    after_installation: bool = False
 
 
 #: Of site, in order.
@@ -51,6 +53,8 @@ PHASES = (
     ),
     Phase(CLUSTER, _NODES),
     Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%"), only_if_due=True),
+    # Boot servers learn which machines have joined, so that the next run has nothing to tell them.
+    Phase("nodes_joined", ("boot_servers",), serves=True, after_installation=True),
 )
 
 
@@ -63,13 +67,17 @@ def planned(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "
     return {phase.name: _planned(phase, groups, hostvars, clusters) for phase in PHASES}
 
 
+def named(name: str) -> Phase:
+    return next(one for one in PHASES if one.name == name)
+
+
 def idle(name: str, hosts: c.Iterable[str], of_cluster: Row | None, outcomes: c.Mapping[str, Row]) -> list[str]:
     """Machines of a cluster that a phase leaves out: its preflight has found nothing to do there, and nothing was changed since, neither on the machine nor in
     the cluster. To observe them once more takes as long as the preflight did, batch by batch.
 
     of_cluster: outcome of the cluster's host in the phase CLUSTER. outcomes: by host and phase.
     """
-    if not next(one for one in PHASES if one.name == name).only_if_due or not _is_unchanged(of_cluster):
+    if not named(name).only_if_due or not _is_unchanged(of_cluster):
         return []
     return [host for host in hosts if name in outcomes[host] and all(map(_is_unchanged, outcomes[host].values()))]
 

@@ -105,6 +105,18 @@ def test_machines_that_need_nothing_are_not_observed_once_more_unless_their_clus
     assert hosts("load_balancer", hostvars=balanced) == ["lb1", "lb2"]
 
 
+def test_boot_servers_learn_who_has_joined_only_where_machines_were_installed_in_this_run() -> None:
+    groups = {**GROUPS, "gpu_clusters": ["one", "two"], "boot_servers": ["all-of-them", "of-two"]}
+    known = HostVars({**HOSTS, "all-of-them": {}, "of-two": {"hwaccel_cluster": "two"}})
+    for name in ("one", "two"):
+        known[name] = {"hwaccel_installer": "kubeadm"}
+        known[name]["hwaccel_phase_machines"] = phases.planned(groups, known, [name])
+    assert hosts("dns_pxe", groups=groups, hostvars=known) == ["all-of-them", "of-two"]
+    assert hosts("nodes_joined", groups=groups, hostvars=known) == NOBODY
+    known["w3"] = {**known["w3"], "hwaccel_awaited": "w3 cannot be reached"}
+    assert hosts("nodes_joined", groups=groups, hostvars=known) == ["all-of-them"]
+
+
 @pytest.mark.parametrize(
     "variables",
     [
@@ -119,5 +131,5 @@ def test_machines_that_need_nothing_are_not_observed_once_more_unless_their_clus
     ],
 )
 def test_a_run_without_phases_has_no_hosts(variables: dict[str, t.Any]) -> None:
-    for phase in ("load_balancer", "dns_pxe", "machine_boot", "node_runtime", "hypervisors"):
+    for phase in ("load_balancer", "dns_pxe", "machine_boot", "node_runtime", "nodes_joined", "hypervisors"):
         assert (hosts(phase, **variables), hosts(phase, batches=True, **variables)) == (NOBODY, [1])
