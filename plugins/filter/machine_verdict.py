@@ -20,9 +20,17 @@ description:
   - Reads the output of services' own checks of a configuration before it is loaded, and names the lines and variables concerned.
 author:
   - hwaccel.gpu contributors (@hwaccel)
-extends_documentation_fragment:
-  - hwaccel.gpu.machine_look
+positional: _input, role
 options:
+  _input:
+    description: The output of the task that observes the machine.
+    type: str
+    required: true
+  role:
+    description: The role whose task observed it.
+    type: str
+    required: true
+    choices: [dns_pxe, load_balancer, node_runtime]
   settings:
     description: The role's variables, by their names without the name of the role. Only the role C(node_runtime) needs them.
     type: dict

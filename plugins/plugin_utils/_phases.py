@@ -32,17 +32,23 @@ def due(phase: str, found: Row, everyone: c.Iterable[str], hostvars: t.Any) -> d
     """A phase of phases.planned without the machines that phases.idle returns, or that serve no cluster of which machines were installed. everyone: hosts of
     clusters.
     """
+    if phases.named(phase).after_installation:
+        installed = [one for name in everyone if _awaited(one := hostvars.raw_get(name), hostvars)]
+        served = {name for one in installed for name in one[PHASES].get(phase, {}).get("hosts", ())}
+        return phases.without(found, set(found["hosts"]) - served)
     names: list[str] = []
-    installed: set[str] = set()
     for cluster in everyone:
         rows, outcomes = _of_cluster(hostvars.raw_get(cluster), hostvars)
-        if any("hwaccel_awaited" in hostvars.raw_get(name) for name in rows.get("machine_boot", {}).get("hosts", ())):
-            installed |= set(rows.get(phase, {}).get("hosts", ()))
         own = _outcomes([cluster], hostvars)[cluster].get(phases.CLUSTER)
         names += phases.idle(phase, rows[phase]["hosts"] if phase in rows else (), own, outcomes)
-    if phases.named(phase).after_installation:
-        names += [name for name in found["hosts"] if name not in installed]
     return phases.without(found, names)
+
+
+def _awaited(of_cluster: Row, hostvars: t.Any) -> list[Row]:
+    """Variables of machines of a cluster that did not answer when the run began, and that it starts and installs."""
+    phase = (of_cluster.get(PHASES) or {}).get("machine_boot") or {}
+    rows = (hostvars.raw_get(name) for name in _variables.plain(phase.get("hosts") or []))
+    return [one for one in rows if "hwaccel_awaited" in one]
 
 
 def serving(host: str, found: c.Mapping[str, Row], variables: Row) -> dict[str, Row]:
@@ -58,9 +64,7 @@ def reasons(of_cluster: c.Mapping[str, t.Any], hostvars: t.Any) -> dict[str, lis
 
 def unanswered(of_cluster: c.Mapping[str, t.Any], new: t.Any) -> list[str]:
     """Problems of machines that do not answer, and may be nodes of the cluster. new: its hwaccel_new_cluster."""
-    phase = (of_cluster.get(PHASES) or {}).get("machine_boot") or {}
-    rows = (of_cluster["hostvars"].raw_get(name) for name in _variables.plain(phase.get("hosts") or []))
-    awaited = {str(one["hwaccel_awaited"]): one for one in rows if "hwaccel_awaited" in one}
+    awaited = {str(one["hwaccel_awaited"]): one for one in _awaited(of_cluster, of_cluster["hostvars"])}
     nodes = (of_cluster.get("hwaccel_asked_nodes") or {}).get("nodes")
     names = None if nodes is None else [str(node["name"]) for node in nodes]
     wanted = {

@@ -105,6 +105,10 @@ def apply_rows(stage: Stage, api: Api, runs: int) -> Rows:
     return sorted(rows, key=lambda row: [IDLE, *CONTENDERS].index(row[0]))
 
 
+def idle(stage: Stage) -> pathlib.Path:
+    return stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}])
+
+
 def lifecycle_rows(stage: Stage, api: Api, kubeconfig: pathlib.Path, runs: int, connection: str = "") -> Rows:
     """Creation, runs without changes and one drifted object for each contender; the loop, which takes half a minute, has one run without changes.
 
@@ -121,7 +125,7 @@ def lifecycle_rows(stage: Stage, api: Api, kubeconfig: pathlib.Path, runs: int, 
         rows.append((name, f"create 40{connection}", stage.run(playbook)))
         stage.run(playbook)
     progress(f"no-op{connection}, {runs} times in turn")
-    playbooks[IDLE] = stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}])
+    playbooks[IDLE] = idle(stage)
     once = {name: functools.partial(stage.run, playbook) for name, playbook in playbooks.items()}
     quick = {name: run for name, run in once.items() if "loop" not in name}
     slow = {name: run for name, run in once.items() if "loop" in name}
@@ -193,7 +197,7 @@ def plan_rows(stage: Stage, count: int, runs: int) -> Rows:
     ]
     playbooks = {
         PLAN: stage.playbook("plan", tasks, variables),
-        IDLE: stage.playbook("exit", [{"name": "Exit", "ansible.builtin.ping": {}}]),
+        IDLE: idle(stage),
     }
     once = {name: functools.partial(stage.run, playbook) for name, playbook in playbooks.items()}
     return [(name, f"{count} machines", cost) for name, cost in medians(runs, once).items()]

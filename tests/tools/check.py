@@ -80,18 +80,19 @@ def log_of(job: str) -> pathlib.Path:
     return LOGS / f"{job.replace(' ', '-')}.log"
 
 
+def logged(job: str) -> list[str]:
+    log = log_of(job)
+    return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+
+
 def failures(job: str) -> list[str]:
     """Names of all failed tests of a pytest run, which are repeated at the end of the output."""
-    log = log_of(job)
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-    return list(dict.fromkeys(match[1] for line in lines if (match := FAILURE.match(line))))
+    return list(dict.fromkeys(match[1] for line in logged(job) if (match := FAILURE.match(line))))
 
 
 def evidence(job: str, lines: int = 15) -> list[str]:
     """What a job's last failed test has found, as pytest marks it: who keeps only the end of a run's output has it, too."""
-    log = log_of(job)
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return [line[:200] for line in text.splitlines() if line.startswith("E  ")][-lines:]
+    return [line[:200] for line in logged(job) if line.startswith("E  ")][-lines:]
 
 
 def count(job: Job, text: str, status: int) -> dict[str, int]:
@@ -194,9 +195,9 @@ def report(job: Job, result: Result) -> None:
     word = "FAILED " if result.failed else "passed " if result.ran else "skipped"
     cost = f"{result.seconds:.0f} s" + (f", CPU {result.cpu:.0f} s" if result.cpu is not None else "")
     say(f"{word} {job.name} ({cost}): {summary}{'; ' + result.reason if result.reason else ''}")
-    if not result.failed or not log_of(job.name).exists():
+    tail = logged(job.name)[-80:] if result.failed else []
+    if not tail:
         return
-    tail = log_of(job.name).read_text(encoding="utf-8", errors="replace").splitlines()[-80:]
     with PRINTING:
         print("\n".join(f"    {line}" for line in tail), flush=True)
 

@@ -227,3 +227,8 @@ def _unit(properties: c.Mapping[str, str], booted: float) -> Unit:
 def digest(text: str) -> str:
     """Checksum of a file with this text, as sha256sum prints it."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def md5(text: str) -> str:
+    """The same as md5sum prints it, which dpkg compares: no proof of anything."""
+    return hashlib.md5(text.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()

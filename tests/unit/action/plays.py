@@ -35,6 +35,13 @@ def collection_with(base: pathlib.Path, modules: dict[str, str], actions: dict[s
     return base
 
 
+def whole_collection(base: pathlib.Path) -> pathlib.Path:
+    """Folder with the collection as it is."""
+    (base / "ansible_collections" / "hwaccel").mkdir(parents=True)
+    (base / "ansible_collections" / "hwaccel" / "gpu").symlink_to(ROOT)
+    return base
+
+
 def written(collections: pathlib.Path, folder: pathlib.Path, tasks: str, strategy: str) -> dict[str, str]:
     """Writes a play of these tasks, and returns the environment variables of the run."""
     header = f"- hosts: all\n  gather_facts: false\n  connection: local\n  strategy: {strategy}\n  tasks:\n"

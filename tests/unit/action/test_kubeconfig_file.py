@@ -43,10 +43,7 @@ class Found(t.NamedTuple):
 
 @pytest.fixture(scope="module")
 def collections(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    base = tmp_path_factory.mktemp("collections")
-    (base / "ansible_collections" / "hwaccel").mkdir(parents=True)
-    (base / "ansible_collections" / "hwaccel" / "gpu").symlink_to(plays.ROOT)
-    return base
+    return plays.whole_collection(tmp_path_factory.mktemp("collections"))
 
 
 def connected(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, **variables: t.Any) -> Found:

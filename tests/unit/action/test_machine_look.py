@@ -126,11 +126,7 @@ def test_a_script_that_fails_is_told_with_the_end_of_its_error(monkeypatch: pyte
 def test_the_plan_is_computed_by_the_python_of_the_machine_and_not_printed(
     tmp_path: pathlib.Path, python: str, pipelined: bool
 ) -> None:
-    collections = plays.collection_with(tmp_path / "collections", {}, {})
-    here = collections / "ansible_collections" / "hwaccel" / "gpu"
-    (here / "plugins" / "modules").rmdir()
-    for name in ("plugins/modules", "roles"):
-        (here / name).symlink_to(plays.ROOT / name)
+    collections = plays.whole_collection(tmp_path / "collections")
     (tmp_path / "bin").mkdir()
     for minor in range(9, 16):
         (tmp_path / "bin" / f"python3.{minor}").symlink_to(sys.executable)
@@ -148,10 +144,7 @@ def test_the_plan_is_computed_by_the_python_of_the_machine_and_not_printed(
 
 
 def test_a_python_that_is_not_there_is_told_with_what_to_do(tmp_path: pathlib.Path) -> None:
-    collections = plays.collection_with(tmp_path / "collections", {}, {})
-    here = collections / "ansible_collections" / "hwaccel" / "gpu"
-    (here / "plugins" / "modules").rmdir()
-    (here / "plugins" / "modules").symlink_to(plays.ROOT / "plugins" / "modules")
+    collections = plays.whole_collection(tmp_path / "collections")
     tasks = TASKS.replace("  no_log: true\n", "")
     code, output = plays.play(collections, tmp_path, tasks, environ={"ANSIBLE_PYTHON_INTERPRETER": "/opt/none/python"})
     text = " ".join(output.split())

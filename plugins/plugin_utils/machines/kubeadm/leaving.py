@@ -75,13 +75,12 @@ def _files(host: Host, kept: Record) -> tuple[list[str], dict[str, str], list[st
     for path, before in kept.files.items():
         if path not in host.files and not host.checksums.get(path):
             continue
-        changed = path in host.files and digest(host.text(path)) != before.written
-        if before.original is not None and host.text(path) == before.original:
+        if host.text(path) == before.original:
             # An earlier run has restored it.
             continue
         if before.existed and before.original is None:
             others.append(f"{path} stays, as it was there before")
-        elif changed:
+        elif path in host.files and digest(host.text(path)) != before.written:
             others.append(f"{path} stays, as others have changed it")
         elif before.original is not None:
             originals[path] = before.original

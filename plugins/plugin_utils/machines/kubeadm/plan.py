@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
-import hashlib
 import posixpath
 import typing as t
 
@@ -21,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     Host,
     Version,
     digest,
+    md5,
     version_of,
     version_text,
 )
@@ -293,11 +293,8 @@ def _as_packaged(host: Host) -> bool:
 
     Debian's package manager keeps MD5, that of Red Hat SHA-256.
     """
-    text = host.text(places.CONTAINERD).encode()
-    digests = {
-        hashlib.md5(text, usedforsecurity=False).hexdigest(),
-        hashlib.sha256(text, usedforsecurity=False).hexdigest(),
-    }
+    text = host.text(places.CONTAINERD)
+    digests = {md5(text), digest(text)}
     known = map(str.split, f"{host.fact('conffiles')}\n{host.fact('rpm_files')}".splitlines())
     return any(words[0] == places.CONTAINERD and words[1] in digests for words in known if len(words) > 1)
 

@@ -178,8 +178,10 @@ def test_a_configuration_that_only_the_package_has_written_is_replaced_before_a_
     record = plan(BARE, SETTINGS)["record"]
     installing = dataclasses.replace(packaged, files={**files, places.RECORD: File(places.RECORD, record)})
     assert places.CONTAINERD in plan(installing, SETTINGS)["contents"]
-    edited = dataclasses.replace(packaged, files={places.CONTAINERD: File(places.CONTAINERD, f"{text}# ours\n")})
-    assert places.CONTAINERD not in plan(edited, SETTINGS)["contents"]
+    # Also with bytes that are no UTF-8, as look.py reads them.
+    for line in ("# ours\n", "# \udcff\n"):
+        edited = dataclasses.replace(packaged, files={places.CONTAINERD: File(places.CONTAINERD, f"{text}{line}")})
+        assert places.CONTAINERD not in plan(edited, SETTINGS)["contents"]
 
 
 def test_containerd_restarts_only_for_a_file_that_it_has_not_read() -> None:
