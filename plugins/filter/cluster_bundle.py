@@ -9,7 +9,6 @@ import dataclasses
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import bundle as kubeadm
 
 DOCUMENTATION = r"""
 name: cluster_bundle
@@ -66,8 +65,6 @@ _value:
       elements: str
 """
 
-_NEEDS = {"cluster_kubeadm": kubeadm.needs}
-
 
 def cluster_bundle(
     settings: dict[str, t.Any],
@@ -77,7 +74,9 @@ def cluster_bundle(
     sizes: dict[str, int] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    needs = of_role("cluster_bundle", role, _NEEDS)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import bundle as kubeadm
+
+    needs = of_role("cluster_bundle", role, {"cluster_kubeadm": kubeadm.needs})
 
     def compute(*given: t.Any) -> dict[str, t.Any]:
         found = needs(*given)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
 DOCUMENTATION = r"""
 name: cluster_configuration
@@ -63,14 +62,14 @@ _value:
   type: str
 """
 
-_CONFIGURED: dict[str, t.Callable[..., str]] = {"cluster_kubeadm": kubeadm.configured}
-
 
 def cluster_configuration(
     settings: dict[str, t.Any], role: str, what: str, machine: dict[str, t.Any], secrets: dict[str, t.Any]
 ) -> str:
     """See DOCUMENTATION."""
-    compute = of_role("cluster_configuration", role, _CONFIGURED)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+
+    compute = of_role("cluster_configuration", role, {"cluster_kubeadm": kubeadm.configured})
     return t.cast("str", computed("cluster_configuration", compute, settings, machine, secrets, what))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
 DOCUMENTATION = r"""
 name: cluster_connection
@@ -46,6 +45,8 @@ _value:
 
 def cluster_connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+
     return t.cast("dict[str, t.Any]", computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint))
 
 

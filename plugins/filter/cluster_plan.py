@@ -8,10 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import SILENT, Cluster
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
 DOCUMENTATION = r"""
 name: cluster_plan
@@ -85,9 +81,6 @@ _value:
       type: dict
 """
 
-_ANSWERED: dict[str, t.Callable[[dict[str, t.Any]], Answer]] = {"cluster_kubeadm": kubeadm.answered}
-_Told = tuple[Cluster, dict[str, t.Any]]
-_TOLD: dict[str, t.Callable[[dict[str, t.Any], str, list[dict[str, t.Any]]], _Told]] = {"cluster_kubeadm": kubeadm.told}
 #: Of a cluster that could not be asked, or is not there.
 _UNKNOWN = {"known": False, "maps": []}
 
@@ -101,7 +94,11 @@ def cluster_plan(
     observed: str = "",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    read, tell = of_role("cluster_plan", role, _ANSWERED), of_role("cluster_plan", role, _TOLD)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data, plan
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+
+    read = of_role("cluster_plan", role, {"cluster_kubeadm": kubeadm.answered})
+    tell = of_role("cluster_plan", role, {"cluster_kubeadm": kubeadm.told})
 
     def planned(
         machines: list[dict[str, t.Any]],
@@ -111,7 +108,7 @@ def cluster_plan(
         observed: str,
     ) -> dict[str, t.Any]:
         ordered = [plans[one["host"]] for one in machines if one["host"] in plans]
-        cluster, change = tell(wish, observed, ordered) if observed else (SILENT, _UNKNOWN)
+        cluster, change = tell(wish, observed, ordered) if observed else (plan.SILENT, _UNKNOWN)
         return {**data.planned(machines, plans, wish, read(answer), cluster), "configuration": change}
 
     return t.cast("dict[str, t.Any]", computed("cluster_plan", planned, machines, plans, wish, answer or {}, observed))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import restoration
 
 DOCUMENTATION = r"""
 name: cluster_restoration
@@ -85,14 +84,12 @@ _value:
       elements: str
 """
 
-_RESTORATIONS: dict[str, t.Callable[[dict[str, str], dict[str, t.Any]], dict[str, t.Any]]] = {
-    "cluster_kubeadm": restoration.restoration
-}
-
 
 def cluster_restoration(looks: dict[str, str], role: str, wish: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    restores = of_role("cluster_restoration", role, _RESTORATIONS)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import restoration
+
+    restores = of_role("cluster_restoration", role, {"cluster_kubeadm": restoration.restoration})
     return t.cast("dict[str, t.Any]", computed("cluster_restoration", restores, looks, wish))
 
 

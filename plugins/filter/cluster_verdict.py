@@ -8,7 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
 DOCUMENTATION = r"""
 name: cluster_verdict
@@ -56,12 +55,12 @@ _value:
   type: str
 """
 
-_VERDICTS: dict[str, t.Callable[[dict[str, t.Any], str, str, str], str]] = {"cluster_kubeadm": kubeadm.judged}
-
 
 def cluster_verdict(result: dict[str, t.Any], role: str, host: str, endpoint: str = "", journal: str = "") -> str:
     """See DOCUMENTATION."""
-    judged = of_role("cluster_verdict", role, _VERDICTS)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
+
+    judged = of_role("cluster_verdict", role, {"cluster_kubeadm": kubeadm.judged})
     return str(computed("cluster_verdict", judged, result, host, endpoint, journal))
 
 

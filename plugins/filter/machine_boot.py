@@ -12,8 +12,6 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import version
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request as requests
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import role, virtual
 
 DOCUMENTATION = r"""
 name: machine_boot
@@ -74,6 +72,9 @@ def machine_boot(
     data: t.Any, question: str, request: dict[str, t.Any] | None = None, given: dict[str, t.Any] | None = None
 ) -> t.Any:
     """See DOCUMENTATION."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request as requests
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import role, virtual
+
     if question not in role.QUESTIONS:
         raise AnsibleFilterError(
             f"hwaccel.gpu.machine_boot does not know {question!r}: use one of {', '.join(role.QUESTIONS)}"

@@ -8,9 +8,6 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import computed, of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
 
 DOCUMENTATION = r"""
 name: machine_verdict
@@ -66,12 +63,6 @@ _value:
       elements: str
 """
 
-_VERDICTS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
-    "dns_pxe": dns_pxe.judged,
-    "load_balancer": load_balancer.judged,
-    "node_runtime": node_runtime.judged,
-}
-
 
 def machine_verdict(
     printed: str,
@@ -81,7 +72,16 @@ def machine_verdict(
     settings: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    compute = of_role("machine_verdict", role, _VERDICTS)
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import role as node_runtime
+
+    verdicts = {
+        "dns_pxe": dns_pxe.judged,
+        "load_balancer": load_balancer.judged,
+        "node_runtime": node_runtime.judged,
+    }
+    compute = of_role("machine_verdict", role, verdicts)
     return t.cast("dict[str, t.Any]", computed("machine_verdict", compute, printed, settings or {}, results, staged))
 
 

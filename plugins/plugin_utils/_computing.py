@@ -1,7 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shared by filters of host roles: errors in Ansible's format, and results that are not templates."""
+"""Shared by filters of host roles: errors in Ansible's format, and results that are not templates.
+
+These filters import a role's package when they are called: Ansible imports all filters of a collection in every run, also in those without machines.
+"""
 
 from __future__ import annotations
 
