@@ -313,6 +313,7 @@ _SLOW_CLUSTER = {
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
     "clusters from metal": ("tests/cluster/test_metal.py",),
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
+    "clusters rotated": ("tests/cluster/test_rotation.py",),
 }
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)

@@ -26,6 +26,7 @@ _VERBS = {
     "preflight": "checked",
     "teardown": "restored",
     "restore": "configured",
+    "rotate_ca": "configured",
 }
 Row = dict[str, t.Any]
 _Rows = c.Mapping[str, Row]

@@ -23,6 +23,7 @@ member.py configure ADDRESS PATH         writes ConfigMaps, and restarts kube-pr
 member.py proxied ADDRESS                prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 member.py uid ADDRESS                    prints the UID of the namespace kube-system, which identifies the cluster
 member.py plans ADDRESS                  prints the Plans of system-upgrade-controller in JSON, by namespace and name, which upgrade nodes too
+member.py publish ADDRESS                writes the certificate authorities of this server where clients read them
 member.py restart POD...                  lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 member.py withdraw ADDRESS               deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
 
@@ -368,6 +369,25 @@ def restart(*pods):
         print(f"restart the static pod {pod}")
 
 
+def publish(address):
+    """API servers only add to what is in extension-apiserver-authentication (pkg/controlplane/controller/clusterauthenticationtrust)."""
+    tls, texts = administrator(), {}
+    for key, path in (
+        ("client-ca-file", AUTHORITY),
+        ("requestheader-client-ca-file", FOLDER + "/pki/front-proxy-ca.crt"),
+    ):
+        with open(path, encoding="utf-8") as file:
+            texts[key] = file.read()
+    patch(system(address, "configmaps", "extension-apiserver-authentication"), tls, {"data": texts})
+    url = f"https://{joined(address, '6443')}/api/v1/namespaces/kube-public/configmaps/cluster-info"
+    body = json.loads(found(url, tls) or "{}")
+    if body:
+        data = base64.b64encode(texts["client-ca-file"].encode("ascii")).decode("ascii")
+        text = re.sub(r"(certificate-authority-data: )\S+", lambda one: one.group(1) + data, body["data"]["kubeconfig"])
+        patch(url, tls, {"data": {"kubeconfig": text}})
+    print("publish the certificate authorities")
+
+
 def withdraw(address):
     tls, secrets = administrator(), system(address, "secrets")
     tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
@@ -406,7 +426,8 @@ def main(command, *arguments):
     }
     if command not in checks:
         does = {
-            one.__name__: one for one in (configure, configured, forget, nodes, observe, plans, restart, uid, withdraw)
+            one.__name__: one
+            for one in (configure, configured, forget, nodes, observe, plans, publish, restart, uid, withdraw)
         }
         return does[command](*arguments) or 0
     reasons = checks[command](*arguments)

@@ -27,15 +27,19 @@ PATH = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 @dataclasses.dataclass
 class Probe:
-    """answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed."""
+    """authority: certificate authority that clients trust, in PEM; empty if they take any, as it is only known once the cluster is there.
+
+    answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed.
+    """
 
     address: str
+    authority: str = ""
     answered: list[float] = dataclasses.field(default_factory=list)
     lost: list[tuple[float, str]] = dataclasses.field(default_factory=list)
 
     def __enter__(self) -> t.Self:
-        # The authority is only known once the cluster is there.
-        self._tls = ssl._create_unverified_context()
+        trusting = ssl.create_default_context(cadata=self.authority) if self.authority else None
+        self._tls = trusting or ssl._create_unverified_context()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()

@@ -379,11 +379,13 @@ WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "block
 CLOSED = {
     "{{ __cluster_kubeadm_folder }}/": "0700, record.yml of the role machine and images.yml",
     "{{ __cluster_kubeadm_secrets }}/": "0700, configuration.yml",
+    "{{ __cluster_kubeadm_rotated }}/": "0700, rotate_begin.yml",
     "{{ __node_runtime_folder }}/": "0700, record.yml of the role machine and archive.yml",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
 #: Files that take their mode from an existing file, or are in a closed folder that was created for them.
 OF_PLANS = {
+    ("cluster_kubeadm", "rotate_begin.yml", "{{ item.1.item }}"): "in a folder of mode 0700",
     (
         "cluster_kubeadm",
         "fetch.yml",

@@ -65,6 +65,7 @@ OLD_PYTHONS = {
     "roles/cluster_kubeadm/files/member.py",
     "roles/cluster_kubeadm/files/network.py",
     "roles/cluster_kubeadm/files/restore.py",
+    "roles/cluster_kubeadm/files/rotate.py",
     "roles/cluster_kubeadm/files/snapshot.py",
     "roles/machine/files/look.py",
     "roles/dns_pxe/files/once.py",

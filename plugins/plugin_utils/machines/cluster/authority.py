@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
-_FIRST = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_EACH = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def fingerprint(pem: str) -> str:
@@ -70,13 +70,63 @@ def names(pem: str) -> set[str]:
     return {*found.get_values_for_type(x509.DNSName), *map(str, found.get_values_for_type(x509.IPAddress))}
 
 
+def certificates(text: str) -> list[str]:
+    """Those that a text has, in PEM."""
+    return [f"{one}\n" for one in _EACH.findall(text)]
+
+
+def issued(pem: str, by: str) -> bool:
+    """Whether the first certificate was issued by this authority. False if one of them cannot be read."""
+    certificate, issuer = _read(pem), _read(by)
+    if certificate is None or issuer is None:
+        return False
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, _library().invalid_signature):
+        return False
+    return True
+
+
+def cross_signed(new: str, old: str, key: str) -> str:
+    """A certificate of the authority `new`, signed by the authority `old`, in PEM: whoever trusts only the old one trusts what the new one issues, as long as
+    both are valid. key: of the old one, in PEM. Raises HwaccelError if one of them cannot be read, or the key is another one's.
+    """
+    successor, issuer, library = _read(new), _read(old), _library()
+    try:
+        signer = library.serialization.load_pem_private_key(key.encode("ascii"), None)
+        matches = signer.public_key() == issuer.public_key()
+    except (AttributeError, ValueError, TypeError):
+        matches = False
+    if successor is None or not matches:
+        next_step = "compare ca.crt and ca.key on the server"
+        raise HwaccelError("the cluster's certificate authority cannot sign its successor", "", "", next_step)
+    x509 = library.x509
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(successor.subject)
+        .issuer_name(issuer.subject)
+        .public_key(successor.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(max(one.not_valid_before_utc for one in (successor, issuer)))
+        .not_valid_after(min(one.not_valid_after_utc for one in (successor, issuer)))
+        # It distinguishes authorities of the same name.
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
+    )
+    for kind in (x509.BasicConstraints, x509.KeyUsage, x509.SubjectKeyIdentifier):
+        found = successor.extensions.get_extension_for_class(kind)
+        builder = builder.add_extension(found.value, critical=found.critical)
+    signed = builder.sign(signer, library.hashes.SHA256())
+    return str(signed.public_bytes(library.serialization.Encoding.PEM).decode("ascii"))
+
+
 def short(found: str) -> str:
     """A fingerprint in messages."""
     return f"{found[:16]}…" if found else "none"
 
 
 def _read(pem: str) -> t.Any:
-    block = _FIRST.search(pem)
+    block = _EACH.search(pem)
     if block is None:
         return None
     try:
@@ -88,12 +138,15 @@ def _read(pem: str) -> t.Any:
 class _Library(t.NamedTuple):
     x509: t.Any
     serialization: t.Any
+    hashes: t.Any
+    invalid_signature: t.Any
 
 
 def _library() -> _Library:
     try:
         from cryptography import x509
-        from cryptography.hazmat.primitives import serialization
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives import hashes, serialization
     except ImportError:
         raise HwaccelError(
             "the Python package cryptography is missing",
@@ -101,4 +154,4 @@ def _library() -> _Library:
             "it reads the certificate authorities of clusters",
             "install it: pip install 'cryptography>=42.0'",
         ) from None
-    return _Library(x509, serialization)
+    return _Library(x509, serialization, hashes, InvalidSignature)

@@ -21,7 +21,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 
 def faults(machines: c.Sequence[Machine], answer: Answer) -> list[Fault]:
     """Machines of other distributions, of several clusters, in another role, and an endpoint of another cluster."""
-    return [*_foreign(machines), *_several(machines), *_roles(machines), *_endpoint(machines, answer)]
+    # Then machines have the old authority, the new one, or both.
+    owners = _rotating(machines) or [*_several(machines), *_endpoint(machines, answer)]
+    return [*_foreign(machines), *_roles(machines), *owners]
 
 
 def authorities(machines: c.Iterable[Machine]) -> dict[str, list[str]]:
@@ -40,6 +42,14 @@ def _foreign(machines: c.Iterable[Machine]) -> list[Fault]:
         for one in machines
         if one.found and one.state == FOREIGN
     ]
+
+
+def _rotating(machines: c.Iterable[Machine]) -> list[Fault]:
+    begun = [one.host for one in machines if one.found and one.found.rotating]
+    if not begun:
+        return []
+    what = f"the certificate authority of the cluster is being replaced, which is not completed on {some(begun)}"
+    return [Fault(what, "", "", "complete it by the entry rotate_ca of the role that has installed the cluster")]
 
 
 def _several(machines: c.Iterable[Machine]) -> list[Fault]:

@@ -43,6 +43,7 @@ def found(host: Host) -> Found:
         running=host.unit("kubelet").active,
         days=issued.days,
         expired=issued.expired and issued.renewable,
+        rotating=bool(host.fact("rotating")),
     )
 
 

@@ -114,6 +114,8 @@ def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
             places.CONFIGURATION,
             places.TEARDOWN,
             places.RESTORED,
+            places.ROTATION,
+            places.REPLACED,
             places.RECORD,
         ]
         if snapshots

@@ -24,6 +24,10 @@ CONFIGURATION = f"{FOLDER}/configuration.json"
 SNAPSHOTS = f"{FOLDER}/snapshots"
 #: The snapshot that this server has restored, or was to restore.
 RESTORED = f"{FOLDER}/restore.json"
+#: While certificate authorities are replaced: what is kept of it, and the one with which a server's kube-controller-manager signs then.
+ROTATION, SIGNING = f"{FOLDER}/rotation", "/etc/kubernetes/pki/ca-signing.crt"
+#: Fingerprint of the authority that was replaced last.
+REPLACED = f"{FOLDER}/replaced-authority"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
 

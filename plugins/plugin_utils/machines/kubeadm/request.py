@@ -30,6 +30,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
     ),
     "keys": ("exists", *places.AUTHORITY_KEYS, places.ETCD_AUTHORITY_KEY),
     "secrets": ("exists", places.SECRETS),
+    "rotating": ("exists", places.ROTATION),
     # A kubelet has it once it has asked an API server for it.
     "enrolled": ("exists", places.KUBELET_CERTIFICATE),
     "server": ("lines", places.KUBELET_CONF, r"^\s*server:"),

@@ -257,6 +257,16 @@ def test_servers_of_two_clusters_are_a_fault_with_both_fingerprints() -> None:
     assert f"{'a' * 16}… on cp1; {'b' * 16}… on cp2" in text
 
 
+def test_nothing_is_done_while_the_authority_is_being_replaced() -> None:
+    """Machines have the old one, the new one, or both, and are of one cluster nevertheless."""
+    servers = [found(MEMBER, rotating=True), found(MEMBER, authority=THEIRS, rotating=True), found(ABSENT)]
+    decision = decide(machines(servers), WISH, Answer(True, "c" * 64))
+    assert decision.steps == ()
+    text = faults(decision)
+    assert "which is not completed on cp1, cp2" in text and "the entry rotate_ca" in text
+    assert "2 clusters" not in text and "another cluster" not in text
+
+
 @pytest.mark.parametrize("authority", [THEIRS, ""])
 def test_an_endpoint_of_others_is_a_fault_where_no_machine_is_a_member(authority: str) -> None:
     text = faults(decide(machines(ABSENT_SERVERS), WISH, Answer(True, authority)))

@@ -19,9 +19,11 @@ AGENT = (places.AUTHORITY, places.KUBELET_CONF, places.KUBELET_CONFIG)
 SERVER = (*AGENT, places.ADMIN, places.API_SERVER, places.ETCD, places.DATA)
 
 
-def host(*present: str, units: dict[str, Unit] | None = None, files: dict[str, str] | None = None) -> Host:
+def host(
+    *present: str, units: dict[str, Unit] | None = None, files: dict[str, str] | None = None, **facts: str
+) -> Host:
     return Host(
-        facts={"present": "\n".join(present), "server": "    server: https://10.0.0.1:6443"},
+        facts={"present": "\n".join(present), "server": "    server: https://10.0.0.1:6443", **facts},
         files={path: File(path, text) for path, text in (files or {}).items()},
         commands={"kubelet": Command(0, "Kubernetes v1.36.4")},
         units={"kubelet": Unit(loaded=True, active=True, started_at=10.0), **(units or {})},
@@ -81,6 +83,11 @@ def test_what_a_member_tells() -> None:
     assert len(machine.authority) == 64
     agent = found(host(*AGENT, files={places.AUTHORITY: PEM}))
     assert (agent.serves, agent.data, agent.days) == (False, False, None)
+
+
+def test_a_machine_whose_authority_is_being_replaced() -> None:
+    assert not found(host(*SERVER)).rotating
+    assert found(host(*SERVER, rotating=places.ROTATION)).rotating
 
 
 @pytest.mark.parametrize("unit", places.FOREIGN)

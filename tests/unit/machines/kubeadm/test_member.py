@@ -280,6 +280,32 @@ def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(member: t.Any
         member.main("withdraw", "10.0.0.11")
 
 
+def test_authorities_are_published_where_clients_read_them(member: t.Any, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "pki").mkdir()
+    for name in ("ca", "front-proxy-ca"):
+        (tmp_path / "pki" / f"{name}.crt").write_text(name, encoding="ascii")
+    member.FOLDER, member.AUTHORITY = str(tmp_path), str(tmp_path / "pki/ca.crt")
+    known = f"{SERVER}/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    public = f"{SERVER}/api/v1/namespaces/kube-public/configmaps/cluster-info"
+    text = "clusters:\n- cluster:\n    certificate-authority-data: {}\n    server: https://api:6443\n"
+    cluster = Cluster(
+        **{
+            f"PATCH {known}": {},
+            f"GET {public}": {"metadata": {}, "data": {"kubeconfig": text.format("b2xk")}},
+            f"PATCH {public}": {},
+        }
+    )
+    member.ask = cluster.ask
+    assert member.main("publish", "10.0.0.11") == 0
+    assert [body for asked, body in cluster.asked if asked.startswith("PATCH")] == [
+        {"data": {"client-ca-file": "ca", "requestheader-client-ca-file": "front-proxy-ca"}},
+        {"data": {"kubeconfig": text.format(base64.b64encode(b"ca").decode("ascii"))}},
+    ]
+    # A cluster may have none of it, as kubeadm can leave its phase out.
+    member.ask = Cluster(**{f"PATCH {known}": {}, f"GET {public}": 404}).ask
+    assert member.main("publish", "10.0.0.11") == 0
+
+
 def test_addresses_of_ipv6_get_brackets(member: t.Any) -> None:
     assert member.joined("fd00::1", "6443") == "[fd00::1]:6443"
 
