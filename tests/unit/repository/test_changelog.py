@@ -21,7 +21,17 @@ TOP = pathlib.Path(__file__).resolve().parents[3]
 #: Kinds of plugins as the changelog names them, and their folders.
 PLUGINS = {"filter": "filter", "inventory": "inventory", "lookup": "lookup", "module": "modules"}
 #: Playbooks that only other playbooks import.
-PARTS = {"clusters", "installers", "installers_plan", "machines_plan", "phase", "plan", "stages", "summary"}
+PARTS = {
+    "clusters",
+    "installers",
+    "installers_plan",
+    "machines_plan",
+    "phase",
+    "plan",
+    "stages",
+    "stages_plan",
+    "summary",
+}
 #: Accepted before the dash in place of a name: groups of names, and subjects that have none.
 SUBJECTS = {
     "AWX project",
