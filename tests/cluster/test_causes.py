@@ -58,8 +58,9 @@ def site(rig: ClusterRig) -> Site:
     return site
 
 
-def intercept(machine: Machine, server: str) -> None:
-    machine.write("/run/between.pem", certificate() + key_pem(KEY))
+def intercept(machine: Machine, server: str, names: tuple[str, ...] = ()) -> None:
+    """names: for which its certificate is valid."""
+    machine.write("/run/between.pem", certificate(names=names) + key_pem(KEY))
     machine.write("/run/between.py", _BETWEEN.format(mark=_MARK, server=server))
     machine.sh("systemd-run --unit=between python3 /run/between.py")
     nft(machine, "add table ip between; add chain ip between out { type nat hook output priority -100; }")
@@ -74,19 +75,22 @@ def joining(site: Site, *names: str) -> None:
 
 
 def test_each_machine_of_a_run_has_its_own_cause(site: Site) -> None:
-    joining(site, "b1", "b2", "b3")
+    joining(site, "b1", "b2", "b3", "b5")
+    server = site.machines["s1"].address
     site.machines["b1"].sh("systemd-run --unit=taken python3 -m http.server 10250")
     broken = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
     site.machines["b2"].write("/etc/containerd/conf.d/without.toml", broken)
-    intercept(site.machines["b3"], site.machines["s1"].address)
+    intercept(site.machines["b3"], server, (server,))
+    intercept(site.machines["b5"], server)
     run = site.play(timeout=1800)
-    found = {name: " ".join(run.summary[name]["reasons"]) for name in ("b1", "b2", "b3")}
+    found = {name: " ".join(run.summary[name]["reasons"]) for name in ("b1", "b2", "b3", "b5")}
     print("\n".join(found.values()))
     assert run.rc != 0 and run.summary["a1"]["succeeded"]
     assert "b1 did not become a healthy node: a port that it needs is in use (" in found["b1"]
     assert "10250" in found["b1"] and "`ss --listening --tcp --processes`" in found["b1"]
     assert "b2 did not become a healthy node: the container runtime does not answer at its socket (" in found["b2"]
     assert "what answers has a certificate of another authority than the cluster's (" in found["b3"]
+    assert "what answers has no certificate for the endpoint (" in found["b5"]
     assert site.versions().keys() == {"s1", "a1"}
 
 
@@ -130,10 +134,11 @@ def test_a_name_that_another_machine_has(site: Site, rig: ClusterRig) -> None:
 
 
 def test_each_joins_once_its_cause_is_gone(site: Site) -> None:
-    joining(site, "b1", "b2", "b3", "b4")
+    joining(site, "b1", "b2", "b3", "b4", "b5")
     site.machines["b1"].sh("systemctl stop taken")
     site.machines["b2"].sh("rm /etc/containerd/conf.d/without.toml; systemctl restart containerd")
-    nft(site.machines["b3"], "delete table ip between")
+    for name in ("b3", "b5"):
+        nft(site.machines[name], "delete table ip between")
     run = site.done()
     assert all(run.summary[name]["succeeded"] for name in site.agents)
     assert site.versions().keys() == {"s1", *site.agents}

@@ -119,6 +119,14 @@ _CAUSES = (
         "a certificate is not valid at the time of one of the machines",
         "compare the clock with those of the servers (timedatectl), and start chronyd or systemd-timesyncd, and renew a certificate that has expired",
     ),
+    # HostnameError in crypto/x509/verify.go of Go
+    _Cause(
+        re.compile(
+            r"cannot validate certificate for \S+ because|certificate is valid for .+, not|certificate is not valid for any names"
+        ),
+        "what answers has no certificate for the endpoint",
+        "correct hwaccel_api_endpoint, or a proxy that takes the traffic, or add the name to cluster_kubeadm_names",
+    ),
     # cmd/kubeadm/app/util/pubkeypin/pubkeypin.go; crypto/x509/verify.go of Go
     _Cause(
         re.compile(r"none of the public keys \S+ are pinned|certificate signed by unknown authority"),

@@ -30,6 +30,20 @@ CASES = {
         "",
         "another authority",
     ),
+    "no address": (
+        _COULD_NOT
+        + 'failed to request the cluster-info ConfigMap: Get "https://10.0.0.1:6443/api": tls: failed to verify certificate: '
+        "x509: cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs",
+        "",
+        "no certificate for the endpoint",
+    ),
+    "other names": (
+        _COULD_NOT
+        + 'failed to request the cluster-info ConfigMap: Get "https://api.example.com:6443/api": tls: failed to verify certificate: '
+        "x509: certificate is valid for cp1, kubernetes, not api.example.com",
+        "",
+        "no certificate for the endpoint",
+    ),
     "unknown authority": (
         _COULD_NOT
         + 'failed to request the cluster-info ConfigMap: Get "https://api.example.com:6443/api": tls: failed to verify certificate: '
