@@ -32,7 +32,7 @@ CASES = {
     ),
     "no address": (
         _COULD_NOT
-        + 'failed to request the cluster-info ConfigMap: Get "https://10.0.0.1:6443/api": tls: failed to verify certificate: '
+        + 'failed to request the cluster-info ConfigMap: Get "https://10.0.0.1:6443": tls: failed to verify certificate: '
         "x509: cannot validate certificate for 10.0.0.1 because it doesn't contain any IP SANs",
         "",
         "no certificate for the endpoint",
