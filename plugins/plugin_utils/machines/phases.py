@@ -14,6 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, inputs, machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
 Row = c.Mapping[str, t.Any]
@@ -103,10 +104,7 @@ def hypervisors(groups: Groups, hostvars: Variables, found: c.Mapping[str, Row])
 def _planned(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, t.Any]:
     sets = _sets(phase, groups, hostvars, clusters) if clusters else {}
     sizes = [1 if phase.serves else _size(phase, hostvars[owner], len(names)) for owner, names in sets.items()]
-    batched = [
-        [names[at : at + size] for at in range(0, len(names), size)]
-        for names, size in zip(sets.values(), sizes, strict=True)
-    ]
+    batched = [in_batches(names, size) for names, size in zip(sets.values(), sizes, strict=True)]
     # The first batch of each cluster, then the second of each that has one.
     batches = [list(itertools.chain(*row)) for row in itertools.zip_longest(*batched, fillvalue=())]
     return {

@@ -24,6 +24,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Version, version_text
 
+T = t.TypeVar("T")
 #: What a step does. Servers are taken one at a time, agents in batches.
 INIT, JOIN_SERVER, JOIN_AGENTS, RESET = "init", "join server", "join agents", "reset"
 UPGRADE_SERVER, UPGRADE_AGENTS, RENEW = "upgrade server", "upgrade agents", "renew certificates"
@@ -182,7 +183,7 @@ def _joining(machines: c.Sequence[Machine], at_a_time: int) -> list[Step]:
     new = [one for one in machines if one.role == AGENT and one.state in (ABSENT, HALF)]
     return [
         Step(JOIN_AGENTS, tuple(one.host for one in batch), "not a member of the cluster")
-        for batch in _batches(new, at_a_time)
+        for batch in in_batches(new, at_a_time)
     ]
 
 
@@ -265,7 +266,7 @@ def _upgrades(machines: c.Sequence[Machine], wish: Wish) -> list[Step]:
     members = [(one, one.found) for one in machines if one.found and one.joined]
     behind = [one for one, found in sorted(members, key=lambda row: not row[1].begun) if found.behind]
     servers = [[one] for one in behind if one.role == SERVER]
-    agents = _batches([one for one in behind if one.role == AGENT], wish.at_a_time)
+    agents = in_batches([one for one in behind if one.role == AGENT], wish.at_a_time)
     return [
         Step(do, tuple(one.host for one in batch), _reasons(batch), any(_older(one, wish.version) for one in batch))
         for do, batches in ((UPGRADE_SERVER, servers), (UPGRADE_AGENTS, agents))
@@ -277,8 +278,9 @@ def _older(machine: Machine, version: Version) -> bool:
     return machine.found is not None and {machine.serves, machine.found.version} != {version}
 
 
-def _batches(machines: list[Machine], at_a_time: int) -> list[list[Machine]]:
-    return [machines[place : place + at_a_time] for place in range(0, len(machines), at_a_time)]
+def in_batches(listed: list[T], at_a_time: int) -> list[list[T]]:
+    """In their order; the last one may be smaller."""
+    return [listed[place : place + at_a_time] for place in range(0, len(listed), at_a_time)]
 
 
 def _reasons(batch: c.Sequence[Machine]) -> str:

@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
 _Data = c.Mapping[str, t.Any]
@@ -67,6 +68,7 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
     # One that an earlier run has completed has nothing of the rotation any more.
     rest = [one for one in found if not _is_complete(one, new)]
     steps = list(_steps(rest, str(wish["at_a_time"])))
+    change = f"replace the certificate authority {authority.short(old)} of {wish['cluster']}"
     return {
         **_NOTHING,
         "lines": [] if wish["confirm"] else _lines(wish, old, steps),
@@ -75,7 +77,7 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
         "begins": [one.host for one in rest if one.done is None],
         "steps": steps,
         "acts": bool(wish["confirm"]),
-        "changes": [_change(wish["cluster"], old), *(step["text"] for step in steps)] if wish["confirm"] else [],
+        "changes": [change, *(step["text"] for step in steps)] if wish["confirm"] else [],
     }
 
 
@@ -89,10 +91,6 @@ _NOTHING: dict[str, t.Any] = {
     "acts": False,
     "changes": [],
 }
-
-
-def _change(cluster: str, old: str) -> str:
-    return f"replace the certificate authority {authority.short(old)} of {cluster}"
 
 
 def _read(printed: str) -> _Data | None:
@@ -124,8 +122,7 @@ def _steps(machines: c.Sequence[_Machine], at_a_time: str) -> c.Iterator[dict[st
         waiting = [one for one in machines if phase not in (one.done or ())]
         sets = [[one] for one in waiting if one.serves]
         rest = [] if servers_only else [one for one in waiting if not one.serves]
-        sets += [rest[at : at + size] for at in range(0, len(rest), size)]
-        for one in sets:
+        for one in [*sets, *in_batches(rest, size)]:
             hosts = [machine.host for machine in one]
             yield {
                 "do": phase,
