@@ -88,14 +88,14 @@ class ActionModule(_stages.StageAction, CheckingAction):
         if not installer:
             return {"assumed": False}
         outcome = _variables.fact(variables, f"cluster_{installer}_outcome")
-        plan = self._value(f"cluster_{installer}_plan", variables) or {}
+        plan = self._value("cluster_plan", variables) or {}
         if not outcome:
             text = (
                 f"hwaccel_installer is {installer}, and no machine of {variables['inventory_hostname']} is in the group control_plane. "
                 "Next: add its servers to that group, or remove hwaccel_installer if the cluster is there"
             )
             return {"assumed": True, **_problems([text])}
-        if self._value(f"cluster_{installer}_made", variables):
+        if self._value("cluster_made", variables):
             # Why a machine is no member is in the summary, and holds back no other.
             return {"assumed": False}
         of_phases = list(self._value("hwaccel_phase_faults", variables) or [])
@@ -111,7 +111,7 @@ class ActionModule(_stages.StageAction, CheckingAction):
 
     def _of_machines(self, installer: str, variables: c.Mapping[str, t.Any]) -> list[str]:
         """Problems of the machines of a cluster that is installed, each with its machine; those of many machines once."""
-        settings = self._value(f"cluster_{installer}_settings", variables) or {}
+        settings = self._value("cluster_settings", variables) or {}
         owners: dict[str, list[str]] = {}
         for one in settings.get("machines", ()):
             known = _variables.fact(variables["hostvars"].raw_get(one["host"]), f"cluster_{installer}_outcome")

@@ -23,7 +23,7 @@ description:
     C(hwaccel_architecture), C(hwaccel_install), C(hwaccel_install_device) and C(hwaccel_kernel_arguments).
   - For clusters it reads C(hwaccel_distribution), C(hwaccel_domain), C(hwaccel_load_balancer_address), C(hwaccel_api_int_address),
     C(hwaccel_ingress_address), C(hwaccel_machine_network), C(hwaccel_cluster_network), C(hwaccel_service_network), C(hwaccel_srv_records)
-    and C(hwaccel_new_cluster). It does not count where C(cluster_INSTALLER_plan) shows that the cluster is there.
+    and C(hwaccel_new_cluster). It does not count where C(cluster_plan) shows that the cluster is there.
   - For clusters that are installed it also reads C(hwaccel_installer), C(hwaccel_api_endpoint) and C(hwaccel_even_servers), and for their machines
     C(hwaccel_node_labels), C(hwaccel_node_taints), C(hwaccel_retired) and C(hwaccel_lost). Load balancers read the last two, too.
 author:

@@ -31,7 +31,7 @@ seealso:
 EXAMPLES = r"""
 - name: Compare the given connection with the cluster of the machines
   hwaccel.gpu.cluster_compare:
-    made: "{{ cluster_kubeadm_connection }}"
+    made: "{{ cluster_connection }}"
   module_defaults:
     group/hwaccel.gpu.cluster: "{{ hwaccel_connection }}"
 """

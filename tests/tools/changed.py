@@ -98,6 +98,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/module_utils/_gpu/*", (*STATIC, *SERVERS)),
     ("plugins/module_utils/_operations/*", (*STATIC, *SERVERS)),
     ("plugins/*", (*STATIC, *SERVERS, *HOSTS, *CLUSTERS)),
+    ("roles/cluster/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_kubeadm/*", (*STATIC, *CLUSTERS)),
     ("roles/dns_pxe/*", (*STATIC, *HOSTS)),
     ("roles/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),

@@ -47,9 +47,9 @@ def is_new(variables: c.Mapping[str, t.Any]) -> bool:
     Where the plan of its installer is known in this run, a declaration may be out of date.
     """
     installer = variables.get("hwaccel_installer")
-    plan = variables.get(f"cluster_{installer}_plan") if installer else None
+    plan = variables.get("cluster_plan") if installer else None
     initializes = any(step["do"] == "init" for step in (plan or {}).get("steps") or ())
-    if plan and not plan.get("faults") and (not initializes or variables.get(f"cluster_{installer}_made")):
+    if plan and not plan.get("faults") and (not initializes or variables.get("cluster_made")):
         return False
     return bool(machines.truth(variables.get("hwaccel_new_cluster")))
 

@@ -38,7 +38,7 @@ def test_only_a_whole_run_makes_a_cluster() -> None:
         "inventory_hostname": "one",
         "hwaccel_installer": "kubeadm",
         "cluster_kubeadm_outcome": {"state": "done"},
-        "cluster_kubeadm_plan": {"steps": [{"do": "init"}]},
+        "cluster_plan": {"steps": [{"do": "init"}]},
         "hostvars": {},
     }
     refused = {**task_vars, "cluster_kubeadm_outcome": {"state": "done", "reasons": ["w1 has no default route"]}}
@@ -62,7 +62,7 @@ def test_only_a_whole_run_makes_a_cluster() -> None:
         assert "one is not there yet" in found["faults"][0]["text"]
     assert Action()._installed(whole, refused)["blocked"]
     for one in (task_vars, refused):
-        assert Action()._installed(whole, {**one, "cluster_kubeadm_made": True}) == {"assumed": False}
+        assert Action()._installed(whole, {**one, "cluster_made": True}) == {"assumed": False}
 
 
 @pytest.mark.parametrize("assumed", [True, False])

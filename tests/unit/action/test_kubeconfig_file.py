@@ -51,9 +51,9 @@ def connected(collections: pathlib.Path, folder: pathlib.Path, *arguments: str, 
     admin = {"kubeconfig": yaml.safe_load(kubeconfig(f"https://{SERVER}"))}
     given = {
         "writes": True,
-        "cluster_kubeadm_connection": admin,
-        "cluster_kubeadm_settings": {"endpoint": SERVER},
-        "cluster_kubeadm_reissued": False,
+        "cluster_connection": admin,
+        "cluster_settings": {"endpoint": SERVER},
+        "cluster_reissued": False,
         **variables,
     }
     variables = {name: value for name, value in given.items() if value is not None}
@@ -109,14 +109,12 @@ def test_check_mode_tells_of_a_file_whose_kubeconfig_is_yet_to_come(
         tmp_path,
         "--check",
         hwaccel_kubeconfig_file=str(path),
-        cluster_kubeadm_connection=None,
-        cluster_kubeadm_reissued=True,
+        cluster_connection=None,
+        cluster_reissued=True,
     )
     assert new.outcome["changes"] == [f"write the kubeconfig {path}"] and new.connection == {}
     connected(collections, tmp_path, hwaccel_kubeconfig_file=str(path))
-    renewed = connected(
-        collections, tmp_path, "--check", hwaccel_kubeconfig_file=str(path), cluster_kubeadm_reissued=True
-    )
+    renewed = connected(collections, tmp_path, "--check", hwaccel_kubeconfig_file=str(path), cluster_reissued=True)
     assert renewed.outcome["changes"] == [f"write the kubeconfig {path}"]
 
 
@@ -137,7 +135,7 @@ def test_a_connection_to_another_cluster_is_a_problem_before_anything_is_changed
     other = yaml.safe_load(kubeconfig("https://127.0.0.1:9"))
     other["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(certificate().encode()).decode()
     given = {"kubeconfig": other, "retry_timeout": 0}
-    for made in ({"cluster_kubeadm_connection": None}, {}):
+    for made in ({"cluster_connection": None}, {}):
         found = connected(collections, tmp_path, writes=False, hwaccel_connection=given, **made)
         assert found.outcome["state"] == "problems" and found.outcome["changes"] == []
         assert "hwaccel_connection is that of a" in found.outcome["reasons"][0]

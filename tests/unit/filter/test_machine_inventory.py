@@ -77,14 +77,14 @@ def test_a_cluster_that_is_installed_is_not_new_if_its_plan_does_not_initialize_
     init, join = ({"steps": [{"do": do}], "faults": []} for do in ("init", "join agents"))
     declared = {"hwaccel_installer": "kubeadm", "hwaccel_new_cluster": True}
     for more, joined in (
-        ({**declared, "cluster_kubeadm_plan": init}, {"edge": []}),
-        ({**declared, "cluster_kubeadm_plan": init, "cluster_kubeadm_made": True}, {}),
+        ({**declared, "cluster_plan": init}, {"edge": []}),
+        ({**declared, "cluster_plan": init, "cluster_made": True}, {}),
         # Its machines may be off.
-        ({"cluster_kubeadm_plan": init}, {}),
+        ({"cluster_plan": init}, {}),
         # A declaration that was left in the inventory.
-        ({**declared, "cluster_kubeadm_plan": join}, {}),
+        ({**declared, "cluster_plan": join}, {}),
         # Machines could not be looked at, so nothing is known.
-        ({"cluster_kubeadm_plan": {"steps": [], "faults": [{"text": "silent"}]}}, {}),
+        ({"cluster_plan": {"steps": [], "faults": [{"text": "silent"}]}}, {}),
         (declared, {"edge": []}),
     ):
         hosts = {**HOSTS, "edge": {**HOSTS["edge"], "hwaccel_installer": "kubeadm", **more}}

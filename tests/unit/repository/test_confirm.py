@@ -109,8 +109,8 @@ def test_roles_alone_use_the_same_variable_for_confirmation(tmp_path: pathlib.Pa
 
 
 def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
-    """Before them only variables are checked. Roles on machines need no confirmation, because the inventory names each host; cluster_kubeadm
-    removes whole clusters, and asks for a confirmation always. A new role on clusters is found by its teardown and added to ROLES.
+    """Before them only variables are checked. Roles on machines need no confirmation, because the inventory names each host; those that
+    install clusters remove whole ones, and ask for a confirmation always (role cluster). A new role on clusters is found by its teardown and added to ROLES.
     """
     texts = {path.parents[1].name: path.read_text(encoding="utf-8") for path in TOP.glob("roles/*/tasks/teardown.yml")}
     confirming = {
@@ -118,11 +118,12 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
     }
     assert (
         confirming
-        == texts.keys() - {"cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
+        == texts.keys()
+        - {"cluster", "cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
         == set(ROLES)
     )
-    # It removes machines only once they are in cluster_kubeadm_confirmed, which this sets by the confirmation.
-    assert "__cluster_kubeadm_confirm" in texts["cluster_kubeadm"] and "command" not in texts["cluster_kubeadm"]
+    # It removes machines only once they are in cluster_confirmed, which this sets by the confirmation.
+    assert "__cluster_confirm" in texts["cluster"] and "command" not in texts["cluster"]
 
 
 def test_every_machine_has_recorded_a_removal_before_one_of_them_leaves() -> None:

@@ -164,6 +164,12 @@ NO_TEXTS = {
         "retired",
         "lost",
         "endpoint",
+        "dns",
+        "places",
+        "pod_image",
+        "public_path",
+        "staged",
+        "units",
         "even_servers",
         "at_a_time",
         "timeout",
@@ -377,6 +383,7 @@ def test_no_log_is_on_every_variable_with_a_secret() -> None:
 WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "blockinfile")
 #: Folders that other users cannot enter, by the prefix of a destination.
 CLOSED = {
+    "{{ __cluster_folder }}/": "0700, record.yml of the role machine",
     "{{ __cluster_kubeadm_folder }}/": "0700, record.yml of the role machine and images.yml",
     "{{ __cluster_kubeadm_secrets }}/": "0700, configuration.yml",
     "{{ __cluster_kubeadm_rotated }}/": "0700, rotate_begin.yml",
@@ -387,9 +394,9 @@ CLOSED = {
 OF_PLANS = {
     ("cluster_kubeadm", "rotate_begin.yml", "{{ item.1.item }}"): "in a folder of mode 0700",
     (
-        "cluster_kubeadm",
+        "cluster",
         "fetch.yml",
-        "{{ __cluster_kubeadm_target }}",
+        "{{ __cluster_target }}",
     ): "a program, or an archive in a folder of mode 0700",
     ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before creates",
 }

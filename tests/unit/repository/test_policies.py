@@ -61,9 +61,10 @@ def documentation_lines(tree: ast.Module) -> int:
 
 #: They run with the Python of machines, which can be 3.6 and does not have this import (tests/unit/machines/test_host.py).
 OLD_PYTHONS = {
+    "roles/cluster/files/member.py",
+    "roles/cluster/files/network.py",
+    "roles/cluster_kubeadm/files/control.py",
     "roles/cluster_kubeadm/files/leftovers.py",
-    "roles/cluster_kubeadm/files/member.py",
-    "roles/cluster_kubeadm/files/network.py",
     "roles/cluster_kubeadm/files/restore.py",
     "roles/cluster_kubeadm/files/rotate.py",
     "roles/cluster_kubeadm/files/snapshot.py",

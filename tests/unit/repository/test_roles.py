@@ -15,7 +15,7 @@ import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 #: Roles that only other roles include: an argument spec would add one task to each of these.
-INTERNAL = {"machine", "variables"}
+INTERNAL = {"cluster", "machine", "variables"}
 ROLES = sorted(
     path.name for path in (TOP / "roles").iterdir() if (path / "tasks").is_dir() and path.name not in INTERNAL
 )

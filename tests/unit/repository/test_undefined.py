@@ -265,7 +265,7 @@ def test_a_role_on_clusters_alone_refuses_an_undefined_variable(
     assert (counter.requests, counter.connections) == ([], 0)
 
 
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"machine", "variables"}))
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"cluster", "machine", "variables"}))
 def test_every_role_checks_the_variables_first(role: str) -> None:
     """By a dependency, or by the first task of each of its entry points."""
     folder = TOP / "roles" / role

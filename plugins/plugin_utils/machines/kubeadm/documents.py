@@ -34,7 +34,7 @@ def init(settings: Data, machine: Data, secrets: Data) -> str:
     configuration = {
         "apiVersion": _API,
         "kind": "InitConfiguration",
-        # Those of runs that were killed are found by their description (roles/cluster_kubeadm/files/member.py).
+        # Those of runs that were killed are found by their description (roles/cluster_kubeadm/files/control.py).
         "bootstrapTokens": [{"token": secrets["token"], "ttl": _TOKEN_TTL, "description": "hwaccel.gpu"}],
         "certificateKey": secrets["certificate_key"],
         "localAPIEndpoint": {"advertiseAddress": machine["address"]},

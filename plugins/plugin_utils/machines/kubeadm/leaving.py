@@ -26,11 +26,12 @@ _IMAGES = "/var/lib/containerd"
 def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The plan, in plain data. settings: as for plan.plan. busy, found, turn, identity: as plan.plan documents them, for the plan of the cluster.
 
-    left: whether anything is to be done. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm finds it. network: whether
-    what the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here. stops: units that end, because their
-    files go. absent: files to remove. restores: texts by path, of files that are as before again. actions: services that are restored, as services.Action.
-    packages: installed by the role; held: those of them that it has held. removed: folders and files that are removed last, with the record. before: network
-    interfaces and configurations of network plugins that were there before, of which none is removed.
+    left: whether anything is to be done. unit: that of its kubelet. resets: whether kubeadm resets it. socket: of its container runtime, empty if kubeadm
+    finds it. network: whether what the network of pods has left is removed. confirmed: the cluster whose removal an earlier run has begun here.
+    stops: units that end, because their files go. absent: files to remove. restores: texts by path, of files that are as before again.
+    actions: services that are restored, as services.Action. packages: installed by the role; held: those of them that it has held. removed: folders and
+    files that are removed last, with the record. before: network interfaces and configurations of network plugins that were there before, of which none
+    is removed.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
@@ -52,6 +53,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         # A machine that is gone already may have given its name to another one.
         "identity": {"node name": settings["node"]} if resets else {},
         "left": resets or recorded,
+        "unit": "kubelet",
         "resets": resets,
         "socket": settings["runtime_socket"],
         # Without a record it is not known what was there before.

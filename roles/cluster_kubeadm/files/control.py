@@ -1,0 +1,201 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes what kubeadm keeps in a cluster, on one of its servers.
+
+control.py configured ENDPOINT           prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
+                                         first server's upgrade
+control.py configure ADDRESS PATH        writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
+control.py proxied ADDRESS               prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
+control.py publish ADDRESS               writes the certificate authorities of this server where clients read them
+control.py restart POD...                lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
+control.py withdraw ADDRESS              deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
+
+Needs Python 3.6 or newer, and nothing else.
+"""
+
+import base64
+import json
+import os
+import re
+import ssl
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+FOLDER = "/etc/kubernetes"
+AUTHORITY = FOLDER + "/pki/ca.crt"
+#: Annotation of a static pod, in its manifest and in the API.
+RESTARTED = "hwaccel.gpu/restarted-at"
+#: Annotation of a ConfigMap whose contents are not loaded yet.
+PENDING = "hwaccel.gpu/pending"
+MERGE = "application/merge-patch+json"
+#: Description of bootstrap tokens that the role creates.
+OURS = b"hwaccel.gpu"
+#: Seconds for an answer.
+PATIENCE = 10
+
+
+def ask(url, tls, method="GET", body=None, kind="application/json"):
+    """The body of the response. Raises OSError, also for a status that is an error."""
+    request = urllib.request.Request(url, data=body, method=method, headers={"Content-Type": kind})
+    with urllib.request.urlopen(request, timeout=PATIENCE, context=tls) as response:
+        return response.read().decode("utf-8", "replace")
+
+
+def joined(address, port):
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def administrator():
+    """TLS with the credentials of admin.conf, which are in the file itself. OpenSSL reads them from files only."""
+    with open(FOLDER + "/admin.conf", encoding="utf-8") as file:
+        text = file.read()
+    pair = {
+        name: base64.b64decode(re.search(rf"client-{name}-data: (\S+)", text).group(1))
+        for name in ("certificate", "key")
+    }
+    with tempfile.NamedTemporaryFile(dir="/run") as file:
+        file.write(pair["certificate"] + b"\n" + pair["key"])
+        file.flush()
+        made = ssl.create_default_context(cafile=AUTHORITY)
+        made.load_cert_chain(file.name)
+        return made
+
+
+def found(url, tls, method="GET"):
+    """The body of the response, None if there is no such object."""
+    try:
+        return ask(url, tls, method)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+    return None
+
+
+def deleted(url, tls):
+    return found(url, tls, "DELETE") is not None
+
+
+def system(address, kind, name=""):
+    group = "apis/apps/v1" if kind == "daemonsets" else "api/v1"
+    return f"https://{joined(address, '6443')}/{group}/namespaces/kube-system/{kind}/{name}".rstrip("/")
+
+
+def patch(url, tls, body):
+    ask(url, tls, "PATCH", json.dumps(body).encode("utf-8"), MERGE)
+
+
+def configure(address, path):
+    tls = administrator()
+    with open(path, encoding="utf-8") as file:
+        maps = json.load(file)
+    for one in maps:
+        # Refused if others have written it since it was read.
+        meta = {"resourceVersion": one["version"]}
+        if one["restarts"]:
+            meta["annotations"] = {PENDING: "true"}
+        patch(system(address, "configmaps", one["name"]), tls, {"metadata": meta, "data": {one["key"]: one["text"]}})
+        print(f"write the ConfigMap {one['name']}")
+    if any(one["restarts"] for one in maps):
+        template = {"metadata": {"annotations": {RESTARTED: now()}}}
+        patch(system(address, "daemonsets", "kube-proxy"), tls, {"spec": {"template": template}})
+        print("restart kube-proxy")
+
+
+def proxied(address):
+    """Why kube-proxy does not run everywhere with its configuration."""
+    tls = administrator()
+    body = json.loads(ask(system(address, "daemonsets", "kube-proxy"), tls))
+    status, wanted = body["status"], body["status"]["desiredNumberScheduled"]
+    seen = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
+    ready = min(status.get("updatedNumberScheduled", 0), status.get("numberAvailable", 0)) if seen else 0
+    if ready < wanted:
+        return [f"kube-proxy has loaded its configuration on {ready} of {wanted} nodes"]
+    patch(system(address, "configmaps", "kube-proxy"), tls, {"metadata": {"annotations": {PENDING: None}}})
+    return []
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def restart(*pods):
+    moment = now()
+    for pod in pods:
+        path = f"{FOLDER}/manifests/{pod}.yaml"
+        with open(path, encoding="utf-8") as file:
+            text = re.sub(rf"^ +{RESTARTED}: .*\n", "", file.read(), flags=re.M)
+        # kubeadm sorts the keys, so that annotations come first.
+        made, count = re.subn(
+            r"^metadata:\n(?:  annotations:\n)?",
+            f'metadata:\n  annotations:\n    {RESTARTED}: "{moment}"\n',
+            text,
+            count=1,
+            flags=re.M,
+        )
+        if not count:
+            raise ValueError(f"{path} is no manifest as kubeadm writes them")
+        # The kubelet reads no hidden files.
+        hidden = f"{FOLDER}/manifests/.{pod}.yaml"
+        with open(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(made)
+        os.replace(hidden, path)
+        print(f"restart the static pod {pod}")
+
+
+def publish(address):
+    """API servers only add to what is in extension-apiserver-authentication (pkg/controlplane/controller/clusterauthenticationtrust)."""
+    tls, texts = administrator(), {}
+    for key, path in (
+        ("client-ca-file", AUTHORITY),
+        ("requestheader-client-ca-file", FOLDER + "/pki/front-proxy-ca.crt"),
+    ):
+        with open(path, encoding="utf-8") as file:
+            texts[key] = file.read()
+    patch(system(address, "configmaps", "extension-apiserver-authentication"), tls, {"data": texts})
+    url = f"https://{joined(address, '6443')}/api/v1/namespaces/kube-public/configmaps/cluster-info"
+    body = json.loads(found(url, tls) or "{}")
+    if body:
+        data = base64.b64encode(texts["client-ca-file"].encode("ascii")).decode("ascii")
+        text = re.sub(r"(certificate-authority-data: )\S+", lambda one: one.group(1) + data, body["data"]["kubeconfig"])
+        patch(url, tls, {"data": {"kubeconfig": text}})
+    print("publish the certificate authorities")
+
+
+def withdraw(address):
+    tls, secrets = administrator(), system(address, "secrets")
+    tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
+    ours = base64.b64encode(OURS).decode("ascii")
+    names = [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == ours]
+    # kubeadm gives the certificates a token as their owner, which only serves to end them.
+    owners = json.loads(found(secrets + "/kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
+    for name in [*names, *(one["name"] for one in owners), "kubeadm-certs"]:
+        if deleted(f"{secrets}/{name}", tls):
+            print(f"delete the secret {name}")
+
+
+def configured(endpoint):
+    url = f"https://{endpoint}/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+    text = json.loads(ask(url, administrator()))["data"]["ClusterConfiguration"]
+    print(re.search(r"^kubernetesVersion: *v?(\S+)", text, re.M).group(1))
+
+
+def main(command, *arguments):
+    does = {one.__name__: one for one in (configure, configured, publish, restart, withdraw)}
+    if command in does:
+        does[command](*arguments)
+        return 0
+    try:
+        reasons = proxied(*arguments)
+    except (OSError, ValueError, KeyError) as error:
+        reasons = [f"kube-proxy: {error}"]
+    for one in reasons:
+        print(one)
+    return 1 if reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
