@@ -32,7 +32,7 @@ test-node: tree ## Tests on a real node: kubelet, containerd, runc, in namespace
 test-boot: tree ## Tests of load balancers and of machines that boot, on real services in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py boot
 
-test-cluster: tree ## Machines become clusters by kubeadm, on real machines in namespaces of their own (needs what test-node does)
+test-cluster: tree ## Machines become clusters by kubeadm and by K3s, on real machines in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py cluster
 
 lint: tree ## ruff, codespell, mypy, layers, ansible-lint, changelog, ansible-test sanity

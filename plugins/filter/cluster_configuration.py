@@ -16,6 +16,7 @@ short_description: Configuration with which an installer makes a machine a node
 description:
   - Renders the configuration of C(kubeadm init), C(kubeadm join) or C(kubeadm upgrade) for one machine. It can hold secrets, so tasks that use it
     need C(no_log).
+  - For K3s, it is the file that says how a machine comes to its cluster, by C(init) or C(join), or by C(rejoin) if it has made it.
   - C(names) is that of C(kubeadm init phase certs), C(reconfigure) that of an upgrade which leaves the kubelet alone, and C(applied) what is recorded
     of them on the machine.
 author:
@@ -30,12 +31,12 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   what:
     description: What the configuration is for.
     type: str
     required: true
-    choices: [init, join, names, upgrade, reconfigure, applied]
+    choices: [init, join, rejoin, names, upgrade, reconfigure, applied]
   machine:
     description: C(node), C(address), C(serves) and C(taints) of the machine.
     type: dict
@@ -43,6 +44,7 @@ options:
   secrets:
     description: >-
       C(token) and C(certificate_key) of this run, and to join also C(certificate), that of the cluster's authority in PEM. Empty for an upgrade.
+      For K3s only whether there is a C(token).
     type: dict
     required: true
 """
@@ -67,9 +69,11 @@ def cluster_configuration(
     settings: dict[str, t.Any], role: str, what: str, machine: dict[str, t.Any], secrets: dict[str, t.Any]
 ) -> str:
     """See DOCUMENTATION."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import role as k3s
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
-    compute = of_role("cluster_configuration", role, {"cluster_kubeadm": kubeadm.configured})
+    roles = {"cluster_k3s": k3s.configured, "cluster_kubeadm": kubeadm.configured}
+    compute = of_role("cluster_configuration", role, roles)
     return t.cast("str", computed("cluster_configuration", compute, settings, machine, secrets, what))
 
 

@@ -29,7 +29,7 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   plans:
     description: Plans of M(hwaccel.gpu.machine_look) by the names of the machines. A machine that could not be observed has none.
     type: dict
@@ -94,11 +94,12 @@ def cluster_plan(
     observed: str = "",
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data, plan
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data, model, plan
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import role as k3s
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
-    read = of_role("cluster_plan", role, {"cluster_kubeadm": kubeadm.answered})
-    tell = of_role("cluster_plan", role, {"cluster_kubeadm": kubeadm.told})
+    read = of_role("cluster_plan", role, {"cluster_k3s": k3s.answered, "cluster_kubeadm": kubeadm.answered})
+    tell = of_role("cluster_plan", role, {"cluster_k3s": k3s.told, "cluster_kubeadm": kubeadm.told})
 
     def planned(
         machines: list[dict[str, t.Any]],
@@ -107,7 +108,9 @@ def cluster_plan(
         answer: dict[str, t.Any],
         observed: str,
     ) -> dict[str, t.Any]:
-        ordered = [plans[one["host"]] for one in machines if one["host"] in plans]
+        ordered = [
+            {**plans[one["host"]], "serves": one["role"] == model.SERVER} for one in machines if one["host"] in plans
+        ]
         cluster, change = tell(wish, observed, ordered) if observed else (plan.SILENT, _UNKNOWN)
         return {**data.planned(machines, plans, wish, read(answer), cluster), "configuration": change}
 

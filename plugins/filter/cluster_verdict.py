@@ -28,7 +28,7 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   host:
     description: The machine.
     type: str
@@ -58,9 +58,11 @@ _value:
 
 def cluster_verdict(result: dict[str, t.Any], role: str, host: str, endpoint: str = "", journal: str = "") -> str:
     """See DOCUMENTATION."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import role as k3s
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
-    judged = of_role("cluster_verdict", role, {"cluster_kubeadm": kubeadm.judged})
+    roles = {"cluster_k3s": k3s.judged, "cluster_kubeadm": kubeadm.judged}
+    judged = of_role("cluster_verdict", role, roles)
     return str(computed("cluster_verdict", judged, result, host, endpoint, journal))
 
 

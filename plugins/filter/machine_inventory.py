@@ -50,6 +50,10 @@ options:
       C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
     type: raw
     required: true
+  installer:
+    description: For V(installers), the one whose clusters are meant. Empty for all.
+    type: str
+    default: ''
 """
 
 EXAMPLES = r"""
@@ -98,9 +102,12 @@ _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
 }
 
 
-def machine_inventory(groups: dict[str, list[str]], role: str, hostvars: t.Any, host: t.Any) -> dict[str, t.Any]:
+def machine_inventory(
+    groups: dict[str, list[str]], role: str, hostvars: t.Any, host: t.Any, installer: str = ""
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    return of_role("machine_inventory", role, _READERS)(groups, hostvars, host)
+    more = (installer,) if installer else ()
+    return of_role("machine_inventory", role, _READERS)(groups, hostvars, host, *more)
 
 
 class FilterModule:

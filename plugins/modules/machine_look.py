@@ -23,10 +23,11 @@ options:
     description: The role that includes the task.
     type: str
     required: true
-    choices: [cluster_kubeadm, dns_pxe, load_balancer, node_runtime]
+    choices: [cluster_k3s, cluster_kubeadm, dns_pxe, load_balancer, node_runtime]
   settings:
     description: >-
-      The role's variables, by their names without the name of the role. With O(state=absent), only C(cluster_kubeadm) and C(node_runtime) need them.
+      The role's variables, by their names without the name of the role. With O(state=absent), only C(cluster_k3s),
+      C(cluster_kubeadm) and C(node_runtime) need them.
     type: dict
     default: {}
   found:

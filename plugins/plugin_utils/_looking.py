@@ -11,6 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import comp
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._installed import installed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import role as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import role as k3s
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import role as load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import idle, predicted
@@ -20,18 +21,21 @@ Settings = dict[str, t.Any]
 #: State of a machine that teardown restores.
 ABSENT = "absent"
 REQUESTS: dict[str, t.Callable[[Settings], host.Request]] = {
+    "cluster_k3s": k3s.requested,
     "cluster_kubeadm": kubeadm.requested,
     "dns_pxe": dns_pxe.requested,
     "load_balancer": load_balancer.requested,
     "node_runtime": node_runtime.requested,
 }
 PLANS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "cluster_k3s": k3s.planned,
     "cluster_kubeadm": kubeadm.planned,
     "dns_pxe": dns_pxe.planned,
     "load_balancer": load_balancer.planned,
     "node_runtime": node_runtime.planned,
 }
 RESTORED: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "cluster_k3s": k3s.restored,
     "cluster_kubeadm": kubeadm.restored,
     "dns_pxe": dns_pxe.restored,
     "load_balancer": load_balancer.restored,

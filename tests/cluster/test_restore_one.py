@@ -18,11 +18,11 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site, voters
 
 @pytest.mark.slow
 def test_the_data_of_a_lone_server_come_back(rig: ClusterRig, capsys: pytest.CaptureFixture[str]) -> None:
-    site = Site(rig, servers=("cp1",))
+    site = Site(rig, servers=("only",))
     site.done()
-    server = site.machines["cp1"]
+    server = site.machines["only"]
     site.client().create(config_map("before"), CONFIG_MAP)
-    snapshot = f"cp1:{take(server)}"
+    snapshot = f"only:{take(server)}"
     site.client().create(config_map("after"), CONFIG_MAP)
     mine = authority.fingerprint(server.read("/etc/kubernetes/pki/ca.crt"))
     server.sh("systemctl stop kubelet; pkill -9 etcd; rm -rf /var/lib/etcd/member")
@@ -31,10 +31,10 @@ def test_the_data_of_a_lone_server_come_back(rig: ClusterRig, capsys: pytest.Cap
     run = site.done(*arguments)
     with capsys.disabled():
         print(f"\nrestored in {time.monotonic() - began:.0f} s: {run.summary['one']['changes']}")
-    assert run.summary["one"]["changes"][0].startswith(f"restore etcd on cp1 from {snapshot}")
+    assert run.summary["one"]["changes"][0].startswith(f"restore etcd on only from {snapshot}")
     assert site.client().get(CONFIG_MAP, "before", "default")
     with pytest.raises(NotFound):
         site.client().get(CONFIG_MAP, "after", "default")
-    assert voters(server) == {"cp1"}
+    assert voters(server) == {"only"}
     again = site.done(*arguments)
     assert again.changed() == 0 and "restored from this snapshot already" in again.stdout

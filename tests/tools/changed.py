@@ -80,6 +80,7 @@ RECORD = ("tests/tools/soak.json", "docs/soak.md", "docs/simulator.md")
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/machines/runtime/*", (*STATIC, *REAL)),
     ("plugins/plugin_utils/machines/cluster/*", (*STATIC, *CLUSTERS)),
+    ("plugins/plugin_utils/machines/k3s/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/kubeadm/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),
     ("plugins/plugin_utils/machines/*/*", (*STATIC, *HOSTS)),
@@ -99,6 +100,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/module_utils/_operations/*", (*STATIC, *SERVERS)),
     ("plugins/*", (*STATIC, *SERVERS, *HOSTS, *CLUSTERS)),
     ("roles/cluster/*", (*STATIC, *CLUSTERS)),
+    ("roles/cluster_k3s/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_kubeadm/*", (*STATIC, *CLUSTERS)),
     ("roles/dns_pxe/*", (*STATIC, *HOSTS)),
     ("roles/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),

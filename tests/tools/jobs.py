@@ -241,15 +241,20 @@ CLUSTER_PARTS = Job(
     limit=2400,
     heavy=True,
 )
-CLUSTER = (
+_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data"))
+K3S = {"machines to K3s": ("tests/cluster/test_k3s.py", *_STAND_IN)}
+#: Whole clusters for their own reasons, of which none is among those of make test.
+_LONG_K3S = ("tests/cluster/test_k3s_ha.py", "tests/cluster/test_k3s_kills.py")
+CLUSTER = tuple(
     Job(
-        "machines to clusters",
+        name,
         "metal",
-        isolated("tests/cluster", "-m", "not slow", *SLOWEST),
+        isolated(*paths, "-m", "not slow", *SLOWEST),
         (CLUSTER_PARTS.name,),
         limit=2400,
         sandbox=True,
-    ),
+    )
+    for name, paths in {"machines to clusters": rest("tests/cluster", {**K3S, "long": _LONG_K3S}), **K3S}.items()
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
@@ -314,6 +319,9 @@ _SLOW_CLUSTER = {
     "clusters from metal": ("tests/cluster/test_metal.py",),
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
     "clusters rotated": ("tests/cluster/test_rotation.py",),
+    "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
+    "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),
+    "clusters K3s stand-in": _STAND_IN,
 }
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)

@@ -286,6 +286,22 @@ def batch(value: t.Any, where: str) -> list[Fault]:
 
 #: By role, and by the name of a variable without the role. None: the playbook computes the variable.
 _MORE: dict[str, dict[str, values.Check | None]] = {
+    "cluster_k3s": {
+        "version": values.matching(
+            re.compile(r"v?1\.[0-9]{1,3}\.[0-9]{1,3}\+k3s[0-9]{1,3}"), "not a release of K3s", "v1.36.4+k3s1"
+        ),
+        "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("source", "checksum")), "programs"),
+        "images": values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives"),
+        "pod_network": _NETWORK_PAIR,
+        "service_network": _NETWORK_PAIR,
+        "dns_domain": _dns_name,
+        "names": _TEXTS,
+        "network": _manifests,
+        "timeout": values.number(30, whole=True, what="not a number of seconds above 29"),
+        "snapshot_retention": values.number(1, whole=True, what="not a number above 0"),
+        "at_a_time": batch,
+        "inventory": None,
+    },
     "cluster_kubeadm": {
         "version": values.matching(re.compile(r"1\.[0-9]{1,3}\.[0-9]{1,3}"), "not a version of Kubernetes", "1.36.4"),
         "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("name", "source", "checksum")), "programs"),

@@ -26,7 +26,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
     toolkit = plan.get("toolkit") or {}
     packages = [*(plan.get("packages") or ()), *(toolkit["names"] if toolkit.get("install") else ())]
     return [
-        *(["reset kubeadm"] if plan.get("resets") else []),
+        *(["remove the node"] if plan.get("resets") else []),
         *(f"{'remove' if absent else 'install'} the package {name}" for name in packages),
         *(f"hold the package {name}" for name in plan.get("held") or () if not absent),
         *(f"install {one['path']}" for one in plan.get("programs") or ()),

@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.firewall import Opening
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
 
 
 def folder(role: str) -> str:
@@ -92,6 +92,26 @@ def changed(host: Host, role: str, desired: Record) -> str:
 def services(host: Host, units: c.Iterable[str]) -> dict[str, Service]:
     """The state of these units, for the record of the first run: the original state can be observed only then."""
     return {name: Service(host.unit(name).active, host.unit(name).enabled) for name in units}
+
+
+def restorable(host: Host, kept: Record) -> tuple[list[str], dict[str, str], list[str]]:
+    """Paths of files and programs that are removed, original texts of files by path, and why others stay."""
+    ours, originals, others = [], {}, []
+    for path, before in kept.files.items():
+        if path not in host.files and not host.checksums.get(path):
+            continue
+        if host.text(path) == before.original:
+            # An earlier run has restored it.
+            continue
+        if before.existed and before.original is None:
+            others.append(f"{path} stays, as it was there before")
+        elif path in host.files and digest(host.text(path)) != before.written:
+            others.append(f"{path} stays, as others have changed it")
+        elif before.original is not None:
+            originals[path] = before.original
+        else:
+            ours.append(path)
+    return ours, originals, others
 
 
 def _parsed(found: dict[str, t.Any]) -> Record:

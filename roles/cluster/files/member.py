@@ -24,9 +24,9 @@ member.py PLACES plans ADDRESS           prints the Plans of system-upgrade-cont
 
 PLACES, in JSON, is where the installer of the cluster keeps things: admin, a kubeconfig; authority, the certificate of the API server's; serves, a file that
 only servers have; kubelet, the certificate and the key of the node, and the configuration of its kubelet; etcd, a file that is there if it runs on
-the server (present), credentials, and how its member of a node is called (member, a regular expression); manifests, of static pods;
-configuration, names of ConfigMaps in kube-system; secret, the name of what a cluster keeps of a node beside it. etcd is asked through its JSON gateway
-(https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway). Needs Python 3.6 or newer, and nothing else.
+the server (present), the port of its JSON gateway, credentials, and how its member of a node is called (member, a regular expression);
+manifests, of static pods; configuration, names of ConfigMaps in kube-system; secret, the name of what a cluster keeps of a node beside it.
+About the gateway: https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway. Needs Python 3.6 or newer, and nothing else.
 """
 
 import base64
@@ -99,7 +99,9 @@ def node_reasons(server, node, version=""):
 def etcd(path, body):
     """The response of this machine's etcd."""
     tls = context(*(PLACES["etcd"][name] for name in ("authority", "certificate", "key")))
-    return json.loads(ask("https://127.0.0.1:2379/v3/" + path, tls, "POST", json.dumps(body).encode("utf-8")))
+    return json.loads(
+        ask(f"https://127.0.0.1:{PLACES['etcd']['port']}/v3/{path}", tls, "POST", json.dumps(body).encode("utf-8"))
+    )
 
 
 def members(node):

@@ -7,7 +7,7 @@ network.py PLACES NODE SERVER SERVICES IMAGE SECONDS [DNS]
         prints what the pod does not reach after so many seconds, and ends with status 0 if it reaches everything. SERVER: host and port of an API server that
         knows the pod; SERVICES: the network of Services, whose first address is that of the API server; IMAGE: of a container that does nothing; DNS: with
         `none` it is not asked, with `if-ready` it may have no pod that is ready, for which a Service refuses connections; PLACES: as for member.py, and
-        dns, server and domain, where the configuration of the kubelet does not have them
+        dns, the number of its address in that network and the domain, where the configuration of the kubelet does not have them
 
 The pod is a static one, as taints and a cordoned node do not hold it up, and as it needs no credentials but those of the kubelet. It is removed at the end.
 Answers of DNS come from pods on any node, so that they show the network between nodes, too. Needs Python 3.6 or newer, and nothing else.
@@ -148,10 +148,10 @@ def setting(name, text):
     return found.group(1).strip("\"'") if found else ""
 
 
-def domain_service():
+def domain_service(services):
     """Address of the cluster's DNS, empty if there is none, and the domain."""
     if "dns" in PLACES:
-        return PLACES["dns"]["server"], PLACES["dns"]["domain"]
+        return str(ipaddress.ip_network(services.split(",")[0])[PLACES["dns"]["number"]]), PLACES["dns"]["domain"]
     with open(PLACES["kubelet"]["configuration"], encoding="utf-8") as file:
         text = file.read()
     return setting("clusterDNS", text), setting("clusterDomain", text)
@@ -169,7 +169,7 @@ def targets(services, dns):
     """What is to be reached, each with a text for messages and a function."""
     first = str(ipaddress.ip_network(services.split(",")[0])[1])
     wanted = [(f"the API server's Service at {first}:{HTTPS}", lambda: api(first))]
-    server, domain = domain_service()
+    server, domain = domain_service(services)
     if server and dns != "none":
         name = f"kubernetes.default.svc.{domain or 'cluster.local'}"
         ask = resolve_if_ready if dns == "if-ready" else resolve

@@ -18,7 +18,7 @@ import random
 import time
 
 #: Tasks of the role that only observe and tell, by the first word of their names.
-_READ_ONLY = ("preflight", "plan", "Preflight", "settings", "teardown", "Cluster")
+_READ_ONLY = ("preflight", "observed", "plan", "ask", "ask_server", "Preflight", "settings", "teardown", "Cluster")
 #: Seconds from which a task waits for something.
 _WAITS = 2
 
@@ -57,13 +57,14 @@ def read(path: pathlib.Path) -> list[tuple[float, str]]:
 
 
 def changing(started: c.Sequence[tuple[float, str]], role: str, changed: c.Collection[str]) -> list[Kill]:
-    """Moments of the role's tasks that change something or wait. changed: names of tasks that have."""
+    """Moments of the role's tasks, and of those that installers share, that change something or wait. changed: names of tasks that have."""
     counts: dict[str, int] = {}
     found = []
     for (when, name), (later, _next) in itertools.pairwise([*started, (started[-1][0] if started else 0.0, "")]):
         counts[name] = counts.get(name, 0) + 1
         waits = later - when >= _WAITS and name.partition(" : ")[2].split(" ")[0] not in _READ_ONLY
-        if f"{role} : " in name and (name in changed or waits):
+        ours = name.startswith((f"hwaccel.gpu.{role} : ", "hwaccel.gpu.cluster : "))
+        if ours and (name in changed or waits):
             found.append(Kill(name, counts[name], later - when))
     return found
 
@@ -87,5 +88,5 @@ def joining(made: c.Sequence[Kill], machines: c.Collection[str]) -> list[Kill]:
 
 
 def _joins(kill: Kill) -> bool:
-    """The first start of kubeadm initializes the cluster."""
-    return " : kubeadm |" in kill.name and kill.occurrence >= 2
+    """The first start of kubeadm, or of K3s, initializes the cluster."""
+    return (" : kubeadm |" in kill.name or " : start |" in kill.name) and kill.occurrence >= 2

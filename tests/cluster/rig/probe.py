@@ -27,13 +27,14 @@ PATH = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 @dataclasses.dataclass
 class Probe:
-    """authority: certificate authority that clients trust, in PEM; empty if they take any, as it is only known once the cluster is there.
+    """authority: certificate authority that clients trust, in PEM; empty if they take any, as it is only known once the cluster is there. path: that is asked.
 
     answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed.
     """
 
     address: str
     authority: str = ""
+    path: str = PATH
     answered: list[float] = dataclasses.field(default_factory=list)
     lost: list[tuple[float, str]] = dataclasses.field(default_factory=list)
 
@@ -69,7 +70,9 @@ class Probe:
 
     def _ask(self) -> None:
         try:
-            urllib.request.urlopen(f"https://{self.address}:6443{PATH}", timeout=PATIENCE, context=self._tls).read()
+            urllib.request.urlopen(
+                f"https://{self.address}:6443{self.path}", timeout=PATIENCE, context=self._tls
+            ).read()
             self.answered.append(time.monotonic())
         except OSError as error:
             self.lost.append((time.monotonic(), str(error)))

@@ -30,10 +30,14 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CO
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 
+if t.TYPE_CHECKING:
+    from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+
 NAME = "one"
 #: Of the role, on each machine: what stays, and the secrets of a run.
 SECRETS = "/run/hwaccel-gpu-kubeadm"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
+PKI = "/etc/kubernetes/pki/etcd"
 #: Imported by the configuration of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE. It has all that is set
 #: there, too, because containerd takes a plugin's table as a whole from the last file that has it.
 CONTAINERD = """version = 2
@@ -70,7 +74,7 @@ class Site:
     with_gpus: number of simulated GPUs by agent. gpu_parts: what machines need for the GPU stack. shares: more folders that machines have, by path on the host.
     """
 
-    rig: ClusterRig
+    rig: ClusterRig | K3sRig
     servers: tuple[str, ...]
     agents: tuple[str, ...] = ()
     balancer: str = ""
@@ -83,6 +87,18 @@ class Site:
     with_gpus: dict[str, int] = dataclasses.field(default_factory=dict)
     gpu_parts: gpus.Gpus | None = None
     shares: dict[str, str] = dataclasses.field(default_factory=dict)
+    #: Of its installer, and where a server has the kubeconfig of its administrator.
+    playbook: t.ClassVar[str] = "cluster_kubeadm"
+    admin: t.ClassVar[str] = "/etc/kubernetes/admin.conf"
+    #: Of each machine, the certificate of the cluster's authority, and what only a node has.
+    authority: t.ClassVar[str] = "/etc/kubernetes/pki/ca.crt"
+    made: t.ClassVar[tuple[str, ...]] = (
+        "/etc/kubernetes",
+        "/var/lib/etcd",
+        "/usr/bin/kubeadm",
+        "/usr/bin/kubelet",
+        SECRETS,
+    )
 
     def __post_init__(self) -> None:
         for name in (*self.servers, *self.agents):
@@ -102,25 +118,31 @@ class Site:
         machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
         return machine
 
-    def play(self, name: str = "cluster_kubeadm", *arguments: str, **more: t.Any) -> Run:
-        return self.rig.play(name, self.groups(), *arguments, clusters={NAME: self.cluster()}, **more)
+    def play(self, name: str = "", *arguments: str, **more: t.Any) -> Run:
+        return self.rig.play(name or self.playbook, self.groups(), *arguments, clusters={NAME: self.cluster()}, **more)
 
     def done(self, *arguments: str, **more: t.Any) -> Run:
         # An upgrade of five machines takes ten minutes.
-        run = self.play("cluster_kubeadm", *arguments, timeout=2400, **more)
+        run = self.play("", *arguments, timeout=2400, **more)
         assert run.rc == 0, run.stdout[-8000:]
         return run
 
     def killed(self, when: c.Callable[[], bool], *arguments: str, **more: t.Any) -> bool:
         """As play, but killed with all its processes when `when` returns true. False if the run has ended before."""
         known = {NAME: self.cluster()}
-        return self.rig.killed("cluster_kubeadm", self.groups(), when, known, arguments=arguments, **more)
+        return self.rig.killed(self.playbook, self.groups(), when, known, arguments=arguments, **more)
 
     def client(self) -> Client:
         """As an administrator, at the endpoint."""
-        return connect(
-            {"kubeconfig": yaml.safe_load(self.machines[self.servers[-1]].read("/etc/kubernetes/admin.conf"))}
-        )
+        server = self.machines[self.servers[-1]]
+        config = yaml.safe_load(server.read(self.admin))
+        if "127.0.0.1" in config["clusters"][0]["cluster"]["server"]:
+            config["clusters"][0]["cluster"]["server"] = f"https://{server.address}:6443"
+        return connect({"kubeconfig": config})
+
+    def voters(self, machine: Machine) -> set[str]:
+        """Nodes whose members of etcd vote, as this machine sees them."""
+        return voters(machine)
 
     def versions(self) -> dict[str, str]:
         """Of kubelets, by node."""
@@ -148,7 +170,7 @@ class Site:
         }
 
     def cluster(self) -> dict[str, t.Any]:
-        parts = self.parts or self.rig.parts
+        parts = self.parts or t.cast("ClusterRig", self.rig).parts
         programs = parts.programs
         return {
             "ansible_connection": "local",
@@ -156,9 +178,9 @@ class Site:
             "hwaccel_machines_at_a_time": 2,
             "cluster_kubeadm_version": programs.version.removeprefix("v"),
             "cluster_kubeadm_programs": [
-                {"name": name, **_file(programs.installed / name)} for name in ("kubeadm", "kubelet")
+                {"name": name, **file_of(programs.installed / name)} for name in ("kubeadm", "kubelet")
             ],
-            "cluster_kubeadm_images": [_file(parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)],
+            "cluster_kubeadm_images": [file_of(parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)],
             "cluster_kubeadm_pod_network": POD_SUBNET,
             "cluster_kubeadm_service_network": SERVICE_SUBNET,
             "cluster_kubeadm_cgroup_driver": "cgroupfs",
@@ -170,13 +192,14 @@ class Site:
         }
 
 
-def voters(machine: Machine) -> set[str]:
-    """Names of etcd's members that vote, as this one sees them."""
-    pki = "/etc/kubernetes/pki/etcd"
+def voters(
+    machine: Machine, authority: str = "ca", client: str = "healthcheck-client", pki: str = PKI, port: int = 2379
+) -> set[str]:
+    """Names of etcd's members that vote, as this one sees them. pki: folder of the certificates that are named."""
     script = f"""import json, ssl, urllib.request
-tls = ssl.create_default_context(cafile="{pki}/ca.crt")
-tls.load_cert_chain("{pki}/healthcheck-client.crt", "{pki}/healthcheck-client.key")
-asked = urllib.request.Request("https://127.0.0.1:2379/v3/cluster/member/list", data=b"{{}}", method="POST")
+tls = ssl.create_default_context(cafile="{pki}/{authority}.crt")
+tls.load_cert_chain("{pki}/{client}.crt", "{pki}/{client}.key")
+asked = urllib.request.Request("https://127.0.0.1:{port}/v3/cluster/member/list", data=b"{{}}", method="POST")
 print(urllib.request.urlopen(asked, context=tls).read().decode())"""
     found = json.loads(machine.execute("python3", "-c", script).stdout)["members"]
     return {one["name"] for one in found if not one.get("isLearner")}
@@ -207,7 +230,7 @@ def gpu_site(rig: ClusterRig, servers: tuple[str, ...], agents: tuple[str, str],
     return site
 
 
-def _file(path: pathlib.Path) -> dict[str, str]:
+def file_of(path: pathlib.Path) -> dict[str, str]:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):

@@ -14,10 +14,9 @@ import time
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import kills
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import FOLDER, SECRETS, Site, begun, voters
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import SECRETS, Site
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
-_ROLE = "cluster_kubeadm"
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 _SECRET = Resource("", "v1", "Secret", "secrets", True)
 
@@ -39,7 +38,7 @@ class Trial:
         print(f"undisturbed: {time.monotonic() - began:.0f} s", flush=True)
         self._is_idle(*arguments)
         changed = {task["name"] for task in run.tasks if task["result"].get("changed") is True}
-        found = kills.changing(kills.read(path), _ROLE, changed)
+        found = kills.changing(kills.read(path), self.site.playbook, changed)
         assert found
         return found
 
@@ -58,7 +57,7 @@ class Trial:
 
     def teardown(self) -> tuple[str, ...]:
         uid = self.site.client().get(_NAMESPACE, "kube-system")["metadata"]["uid"]
-        return ("-e", "cluster_kubeadm_entry=teardown", "-e", f"hwaccel_confirm={uid}")
+        return ("-e", f"{self.site.playbook}_entry=teardown", "-e", f"hwaccel_confirm={uid}")
 
     def is_settled(self) -> None:
         """One cluster of exactly the machines that are wanted, without anything of a run."""
@@ -73,13 +72,14 @@ class Trial:
         }
         assert set(ready.values()) == {"True"}, ready
         assert self.site.cordoned() == set()
-        assert len({machine.sh("sha256sum </etc/kubernetes/pki/ca.crt") for machine in machines.values()}) == 1
-        assert [voters(machines[name]) for name in servers] == [set(servers)] * len(servers)
+        assert len({machine.sh(f"sha256sum <{self.site.authority}") for machine in machines.values()}) == 1
+        assert [self.site.voters(machines[name]) for name in servers] == [set(servers)] * len(servers)
         secrets = {one["metadata"]["name"] for one in client.list(_SECRET, namespace="kube-system").items}
         assert not {name for name in secrets if name.startswith("bootstrap-token-") or name == "kubeadm-certs"}
+        folder = f"/var/lib/hwaccel-gpu/{self.site.playbook}"
         for name, machine in machines.items():
-            assert machine.sh(f"ls -d {SECRETS} {FOLDER}/archives/* {FOLDER}/teardown 2>/dev/null || :") == "", name
-            assert not begun(machine), name
+            left = f"{SECRETS} {folder}/archives/* {folder}/teardown {folder}/turn.json"
+            assert machine.sh(f"ls -d {left} 2>/dev/null || :") == "", name
         for name in self.site.retired:
             self._is_bare(name)
 
@@ -88,10 +88,9 @@ class Trial:
             self._is_bare(name)
 
     def _is_bare(self, name: str) -> None:
-        paths = f"/etc/kubernetes /var/lib/etcd /usr/bin/kubeadm /usr/bin/kubelet {SECRETS}"
         machine = self.site.machines[name]
         left = machine.sh(
-            f"ls -d {paths} 2>/dev/null || :; find /var/lib/hwaccel-gpu -type f ! -name '*.db' 2>/dev/null || :"
+            f"ls -d {' '.join(self.site.made)} 2>/dev/null || :; find /var/lib/hwaccel-gpu -type f ! -name '*.db' 2>/dev/null || :"
         )
         assert left == "", (name, left)
 

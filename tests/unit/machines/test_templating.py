@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, drop_ins
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import RuntimeSettings
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server, test_answers
+from ansible_collections.hwaccel.gpu.tests.unit.machines.k3s import test_plan as k3s
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm import test_plan as kubeadm
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer.test_plan import BARE, PAIR, SETTINGS
 
@@ -49,6 +50,7 @@ def samples() -> None:
     cdi.units(Host())
     drop_ins.render_crio(RuntimeSettings(default=True))
     drop_ins.render_rancher(Host(), "k3s", RuntimeSettings(default=True))
+    assert k3s.plan(k3s.BARE, k3s.SETTINGS)["faults"] == []
 
 
 @pytest.mark.usefixtures("fresh")

@@ -13,7 +13,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_verdict import machine_verdict
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _looking
 
-ROLES = "cluster_kubeadm, dns_pxe, load_balancer, node_runtime"
+ROLES = "cluster_k3s, cluster_kubeadm, dns_pxe, load_balancer, node_runtime"
 
 
 @pytest.mark.parametrize(

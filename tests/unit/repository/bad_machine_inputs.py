@@ -32,6 +32,39 @@ def program(**changes: t.Any) -> list[dict[str, t.Any]]:
 
 #: By role: the variable without the role's prefix, its value, and parts of the expected messages.
 BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
+    "cluster_k3s": [
+        ("version", "1.36.4", ("'1.36.4' is not a release of K3s",)),
+        ("version", "v1.36+k3s1", ("'v1.36+k3s1' is not a release of K3s",)),
+        ("version", ["v1.36.4+k3s1"], ("a list is not a release of K3s",)),
+        ("programs", [{"source": "/files/k3s"}], ("checksum",)),
+        ("programs", [{"source": "k3s", "checksum": SUM}], ("source",)),
+        ("programs", [{"source": "/files/k3s", "checksum": "md5:1"}], ("'md5:1' is not a checksum",)),
+        ("programs", [{"source": "/files/k3s", "checksum": SUM, "architecture": "arm64"}], ("'arm64' is unknown",)),
+        ("images", "images.tar", ("cluster_k3s_images",)),
+        ("registries", "mirror.example.com", ("cluster_k3s_registries",)),
+        ("system_default_registry", ["registry.example.com"], ("a list is not a string",)),
+        ("pause_image", ["pause"], ("a list is not a string",)),
+        ("datastore", "sqlite", ("'sqlite' is unknown",)),
+        ("pod_network", "10.42.0.0", ("'10.42.0.0' is not a network",)),
+        ("service_network", ["10.43.0.0/16"], ("a list is not a network",)),
+        ("dns_domain", "Cluster_Local", ("'Cluster_Local' is not a DNS name",)),
+        ("flannel_backend", "vxlam", ("'vxlam' is unknown", "did you mean vxlan?")),
+        ("disable", ["traefic"], ("'traefic' is unknown", "did you mean traefik?")),
+        ("secrets_encryption", "perhaps", ("cluster_k3s_secrets_encryption",)),
+        ("snapshot_schedule", ["0 0 * * *"], ("a list is not a string",)),
+        ("snapshot_retention", 0, ("0 is not a number above 0",)),
+        ("engine", "podman", ("'podman' is unknown",)),
+        ("default_runtime", ["nvidia"], ("a list is not a string",)),
+        ("names", [["api"]], ("cluster_k3s_names",)),
+        ("configuration", "max-pods=200", ("cluster_k3s_configuration",)),
+        ("server_configuration", ["audit"], ("cluster_k3s_server_configuration",)),
+        ("skipped_checks", ["swop"], ("'swop' is unknown", "did you mean swap?")),
+        ("timeout", 5, ("5 is not a number of seconds above 29",)),
+        ("drain_timeout", "soon", ("cluster_k3s_drain_timeout",)),
+        ("token_file", ["token"], ("a list is not a string",)),
+        ("cluster", ["edge"], ("a list is not a string",)),
+        ("network", 7, ("cluster_k3s_network",)),
+    ],
     "cluster_kubeadm": [
         ("version", "v1.36.4", ("'v1.36.4' is not a version of Kubernetes",)),
         ("version", "1.36", ("'1.36' is not a version of Kubernetes",)),
@@ -239,6 +272,17 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
 }
 #: Values as surveys, INI inventories and the command line give them, and as the documentation has them.
 GOOD: dict[str, list[dict[str, t.Any]]] = {
+    "cluster_k3s": [
+        {"version": "v1.36.4+k3s1", "programs": [{"source": "/files/k3s", "checksum": SUM, "architecture": "aarch64"}]},
+        {"version": "1.36.4+k3s2", "disable": "traefik, servicelb", "timeout": "600", "names": "api.example.com"},
+        {
+            "pod_network": "10.42.0.0/16,fd00:42::/56",
+            "datastore": "etcd",
+            "engine": "docker",
+            "default_runtime": "nvidia",
+        },
+        {"registries": {"mirrors": {"docker.io": {"endpoint": ["https://a.example.com"]}}}, "snapshot_retention": "7"},
+    ],
     "cluster_kubeadm": [
         {"version": "1.36.4", "programs": program(architecture="aarch64"), "timeout": "900"},
         {

@@ -119,7 +119,16 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
     assert (
         confirming
         == texts.keys()
-        - {"cluster", "cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime", "sandbox"}
+        - {
+            "cluster",
+            "cluster_k3s",
+            "cluster_kubeadm",
+            "dns_pxe",
+            "load_balancer",
+            "machine_boot",
+            "node_runtime",
+            "sandbox",
+        }
         == set(ROLES)
     )
     # It removes machines only once they are in cluster_confirmed, which this sets by the confirmation.
@@ -128,7 +137,7 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
 
 def test_every_machine_has_recorded_a_removal_before_one_of_them_leaves() -> None:
     """This reproduces a defect: a run that was killed once the servers were gone was not continued by its own confirmation, the UID."""
-    plays = yaml.safe_load((TOP / "playbooks" / "cluster_kubeadm.yml").read_text(encoding="utf-8"))
+    plays = yaml.safe_load((TOP / "playbooks" / "installers_run.yml").read_text(encoding="utf-8"))
     parts = [task.get("vars", {}).get("hwaccel_machines_part") for play in plays for task in play.get("tasks", ())]
     assert parts.index("mark") + 1 == parts.index("leave")
 

@@ -17,10 +17,12 @@ from ansible.vars.manager import VariableManager
 
 from ansible_collections.hwaccel.gpu.plugins.filter.cluster_plan import cluster_plan
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import faults, model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.desired import desired
+from ansible_collections.hwaccel.gpu.tests.unit.machines.k3s import test_plan as k3s
 
 TOP = pathlib.Path(__file__).parents[3]
 
@@ -114,12 +116,53 @@ def test_bootstrap_and_masters_are_virtual_machines_of_the_minimum_size_for_open
     }
 
 
-def test_bare_machines_of_an_example_become_a_highly_available_cluster() -> None:
+def inventory_of(example: str) -> tuple[dict[str, list[str]], dict[str, dict[str, t.Any]]]:
+    """Groups, and variables by host."""
     loader = DataLoader()
-    read = InventoryManager(loader, sources=[str(TOP / "examples" / "inventories" / "kubeadm-ha" / "hosts.yml")])
+    read = InventoryManager(loader, sources=[str(TOP / "examples" / "inventories" / example / "hosts.yml")])
     variables = VariableManager(loader, read)
-    hostvars = {host.name: variables.get_vars(host=host) for host in read.get_hosts()}
-    groups = read.get_groups_dict()
+    return read.get_groups_dict(), {host.name: variables.get_vars(host=host) for host in read.get_hosts()}
+
+
+@pytest.mark.parametrize(
+    ("example", "cluster", "endpoint", "steps"),
+    [
+        (
+            "k3s-ha-airgap",
+            "plant",
+            "10.0.0.5:6443",
+            [("init", ["s1"]), ("join server", ["s2"]), ("join server", ["s3"]), ("join agents", ["gpu1"])],
+        ),
+        (
+            "jetson-edge",
+            "edge",
+            "192.0.2.11:6443",
+            [("init", ["s1"]), *(("join agents", [name]) for name in ("gpu1", "orin1", "orin2"))],
+        ),
+    ],
+)
+def test_bare_machines_of_an_example_become_a_cluster_of_k3s(
+    example: str, cluster: str, endpoint: str, steps: list[tuple[str, list[str]]]
+) -> None:
+    groups, hostvars = inventory_of(example)
+    found = machine_inventory(groups, "cluster", hostvars, cluster)
+    assert found["endpoint"] == endpoint
+    plans = {one["host"]: {"found": Found().as_dict(), "identity": {}} for one in found["machines"]}
+    wish = {**found, "version": hostvars[cluster]["cluster_k3s_version"], "at_a_time": "10%"}
+    plan = cluster_plan(found["machines"], "cluster_k3s", plans=plans, wish=wish)
+    assert plan["faults"] == []
+    assert [(one["do"], one["hosts"]) for one in plan["steps"]] == steps
+    variables = _variables.plain(hostvars[cluster])
+    given = {
+        name.removeprefix("cluster_k3s_"): value for name, value in variables.items() if name.startswith("cluster_k3s_")
+    }
+    for machine in found["machines"]:
+        made = k3s.plan(k3s.BARE, {**k3s.SETTINGS, **_variables.plain({**found, **machine}), **given})
+        assert made["faults"] == [] and made["programs"], machine["host"]
+
+
+def test_bare_machines_of_an_example_become_a_highly_available_cluster() -> None:
+    groups, hostvars = inventory_of("kubeadm-ha")
     found = machine_inventory(groups, "cluster", hostvars, "production")
     assert found["endpoint"] == "10.0.0.5:6443"
     plans = {one["host"]: {"found": Found().as_dict(), "identity": {}} for one in found["machines"]}

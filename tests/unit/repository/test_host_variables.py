@@ -16,12 +16,13 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe import boot_server
+from ansible_collections.hwaccel.gpu.tests.unit.machines.k3s import test_plan as k3s
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm import test_plan as kubeadm
 from ansible_collections.hwaccel.gpu.tests.unit.machines.load_balancer import test_plan as load_balancer
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import test_plan as node_runtime
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-ROLES = ("cluster_kubeadm", "load_balancer", "dns_pxe", "machine_boot", "node_runtime")
+ROLES = ("cluster_k3s", "cluster_kubeadm", "load_balancer", "dns_pxe", "machine_boot", "node_runtime")
 EVIL = "a\n    stats admin if TRUE"
 SECOND_MASTER = {"name": "m1", "cluster": "ocp", "role": "master", "address": "10.0.0.12"}
 SERVICE = {
@@ -36,6 +37,27 @@ SERVICE = {
 }
 #: Every variable with a value that has texts, so that each text can be made invalid.
 GIVEN: dict[str, dict[str, t.Any]] = {
+    "cluster_k3s": {
+        "version": "1.36.4+k3s1",
+        "programs": [{"source": "/files/k3s", "checksum": f"sha256:{k3s.SUM}"}],
+        "images": [{"source": "/files/images.tar.zst", "checksum": f"sha256:{k3s.SUM}"}],
+        "registries": {"mirrors": {"docker.io": {"endpoint": ["https://mirror.example.com"]}}},
+        "system_default_registry": "registry.example.com",
+        "pause_image": "registry.example.com/pause:3.6",
+        "datastore": "etcd",
+        "pod_network": "10.42.0.0/16",
+        "service_network": "10.43.0.0/16",
+        "dns_domain": "cluster.local",
+        "flannel_backend": "vxlan",
+        "disable": ["traefik"],
+        "snapshot_schedule": "0 */12 * * *",
+        "engine": "containerd",
+        "default_runtime": "nvidia",
+        "names": ["api.example.com"],
+        "configuration": {"kubelet-arg": ["max-pods=200"]},
+        "server_configuration": {"kube-apiserver-arg": ["audit-log-maxage=30"]},
+        "skipped_checks": ["swap"],
+    },
     "cluster_kubeadm": {
         "version": "1.36.4",
         "programs": [{"name": "kubelet", "source": "/files/kubelet", "checksum": kubeadm.SUM}],
@@ -153,7 +175,11 @@ GIVEN: dict[str, dict[str, t.Any]] = {
     },
 }
 #: Where vars/main.yml of a role has its settings, if not in __NAME_settings.
-SETTINGS = {"machine_boot": "__machine_boot_request", "cluster_kubeadm": "__cluster_kubeadm_of_cluster"}
+SETTINGS = {
+    "machine_boot": "__machine_boot_request",
+    "cluster_k3s": "__cluster_k3s_of_cluster",
+    "cluster_kubeadm": "__cluster_kubeadm_of_cluster",
+}
 #: Settings that are no texts of a user.
 NO_TEXTS = {
     *(
@@ -168,9 +194,12 @@ NO_TEXTS = {
         "places",
         "pod_image",
         "public_path",
+        "restores",
         "staged",
         "units",
         "even_servers",
+        "secrets_encryption",
+        "snapshot_retention",
         "at_a_time",
         "timeout",
         "follows",
@@ -179,6 +208,7 @@ NO_TEXTS = {
 } | {f"drain_{name}" for name in ("timeout", "force", "delete_emptydir_data")}
 #: Variables whose text may have several lines.
 LINES: dict[str, set[str]] = {
+    "cluster_k3s": set(),
     "cluster_kubeadm": set(),
     "load_balancer": {"extra"},
     "dns_pxe": {"dnsmasq_extra", "nginx_extra"},
@@ -187,6 +217,14 @@ LINES: dict[str, set[str]] = {
 }
 #: Options of the roles that are in no configuration, and how they are used.
 ELSEWHERE = {
+    "cluster_k3s": {
+        "network": "manifests of a module",
+        "at_a_time": "a number or a percentage, which is parsed",
+        "cluster": "a host of the inventory",
+        "inventory": "set by playbooks",
+        **dict.fromkeys(("token", "agent_token"), "the text of a file of its own"),
+        "token_file": "a file that is written",
+    },
     "cluster_kubeadm": {
         "network": "manifests of a module",
         "at_a_time": "a number or a percentage, which is parsed",
@@ -217,6 +255,8 @@ ELSEWHERE = {
 
 
 def faults(role: str, settings: dict[str, t.Any]) -> list[str]:
+    if role == "cluster_k3s":
+        return [one["text"] for one in k3s.plan(k3s.BARE, {**k3s.SETTINGS, **settings})["faults"]]
     if role == "cluster_kubeadm":
         return [one["text"] for one in kubeadm.plan(kubeadm.BARE, {**kubeadm.SETTINGS, **settings})["faults"]]
     if role == "load_balancer":
@@ -355,7 +395,9 @@ SHOWN = {
         f"{role}_image_pull_secrets": "names of Secrets"
         for role in ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
     },
+    "cluster_k3s_secrets_encryption": "a switch",
     "node_runtime_repository_key": "a public key",
+    "cluster_k3s_token_file": "the path of a file",
     "machine_boot_host_key": "a public key",
     "machine_boot_ssh_key": "the path of a file",
 }
@@ -384,6 +426,7 @@ WRITERS = ("copy", "template", "get_url", "yum_repository", "lineinfile", "block
 #: Folders that other users cannot enter, by the prefix of a destination.
 CLOSED = {
     "{{ __cluster_folder }}/": "0700, record.yml of the role machine",
+    "{{ __cluster_k3s_folder }}/": "0700, record.yml of the role machine and images.yml",
     "{{ __cluster_kubeadm_folder }}/": "0700, record.yml of the role machine and images.yml",
     "{{ __cluster_kubeadm_secrets }}/": "0700, configuration.yml",
     "{{ __cluster_kubeadm_rotated }}/": "0700, rotate_begin.yml",
@@ -392,6 +435,11 @@ CLOSED = {
 }
 #: Files that take their mode from an existing file, or are in a closed folder that was created for them.
 OF_PLANS = {
+    (
+        "cluster_k3s",
+        "withdraw.yml",
+        "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml",
+    ): "a file that entry.yml has created with its mode",
     ("cluster_kubeadm", "rotate_begin.yml", "{{ item.1.item }}"): "in a folder of mode 0700",
     (
         "cluster",

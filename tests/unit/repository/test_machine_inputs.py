@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables i
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
 GROUPS = {
+    "cluster_k3s": "control_plane",
     "cluster_kubeadm": "control_plane",
     "load_balancer": "load_balancers",
     "dns_pxe": "boot_servers",
@@ -30,6 +31,7 @@ GROUPS = {
 }
 #: Variables that the playbooks set for the roles, from variables of machines and clusters.
 OF_PLAYBOOKS = {
+    "cluster_k3s": ("inventory",),
     "cluster_kubeadm": ("inventory",),
     "load_balancer": ("clusters", "machines", "peers"),
     "dns_pxe": ("clusters", "machines", "joined"),
@@ -119,9 +121,9 @@ def test_a_playbook_reports_all_problems_before_it_connects_to_a_machine(tmp_pat
         }
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
     groups: dict[str, t.Any] = {GROUPS[role]: {"hosts": hosts}}
-    if role == "cluster_kubeadm":
+    if role.startswith("cluster_"):
         # Its variables are those of the cluster.
-        cluster = {"bad": {"hwaccel_installer": "kubeadm", "ansible_connection": "local", **given}}
+        cluster = {"bad": {"hwaccel_installer": role.removeprefix("cluster_"), "ansible_connection": "local", **given}}
         groups = {
             "gpu_clusters": {"hosts": cluster},
             "control_plane": {"hosts": {"cp1": {"ansible_ssh_executable": str(ssh)}}},

@@ -63,8 +63,9 @@ def documentation_lines(tree: ast.Module) -> int:
 OLD_PYTHONS = {
     "roles/cluster/files/member.py",
     "roles/cluster/files/network.py",
+    "roles/cluster_k3s/files/k3s.py",
     "roles/cluster_kubeadm/files/control.py",
-    "roles/cluster_kubeadm/files/leftovers.py",
+    "roles/cluster/files/leftovers.py",
     "roles/cluster_kubeadm/files/restore.py",
     "roles/cluster_kubeadm/files/rotate.py",
     "roles/cluster_kubeadm/files/snapshot.py",

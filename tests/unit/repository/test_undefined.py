@@ -135,8 +135,8 @@ def test_every_playbook_reports_undefined_variables_before_the_first_request(
         given = {"all": {"hosts": {"localhost": dict.fromkeys(hosts["localhost"], TEMPLATE)}}}
     else:
         given = inventory(counter, hosts, MACHINES.get(playbook, "gpu_clusters"))
-    if playbook == "cluster_kubeadm":
-        server = {"hwaccel_cluster": "of-cluster-kubeadm", "ansible_ssh_executable": str(counter.ssh)}
+    if playbook in ("cluster_k3s", "cluster_kubeadm"):
+        server = {"hwaccel_cluster": f"of-{playbook.replace('_', '-')}", "ansible_ssh_executable": str(counter.ssh)}
         given["control_plane"] = {"hosts": {"server": server}}
     arguments = []
     if playbook == "node_runtime":

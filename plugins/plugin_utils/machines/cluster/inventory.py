@@ -50,10 +50,12 @@ def _lone_server(found: c.Iterable[c.Mapping[str, t.Any]]) -> str:
     return servers[0] if len(servers) == 1 else ""
 
 
-def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, t.Any]:
+def installers(
+    groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "", installer: str = ""
+) -> dict[str, t.Any]:
     """clusters: those that an installer makes, by their names. machines: names of theirs, servers first, without those that are lost.
 
-    only: names of clusters, all if empty.
+    only: names of clusters, all if empty. installer: the one that makes them, any if empty.
 
     Without a server in the inventory no variable is read: this is asked in every run, also of hundreds of clusters that exist. Neither is it where Ansible
     has no variables of hosts, as for --syntax-check.
@@ -64,7 +66,8 @@ def installers(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str 
     clusters = [
         cluster
         for cluster in groups.get("gpu_clusters", ())
-        if (not chosen or cluster in chosen) and hostvars[cluster].get("hwaccel_installer")
+        if (not chosen or cluster in chosen) and (made_by := hostvars[cluster].get("hwaccel_installer"))
+        if installer in ("", made_by)
     ]
     return {
         "clusters": clusters,

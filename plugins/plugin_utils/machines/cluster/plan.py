@@ -319,7 +319,7 @@ def _counts(servers: c.Sequence[Machine], wish: Wish) -> list[Fault]:
 def _unfinished(owners: c.Sequence[Machine]) -> Fault:
     names = some(one.host for one in owners)
     next_step = (
-        "bring a server of it back, or restore a snapshot of its datastore by the entry restore of the role that has installed it; "
+        "bring a server of it back, or restore a snapshot of its datastore, as the page of its installer says; "
         f"if that cluster is not needed, remove it from {names} by the entry teardown"
     )
     return Fault(f"{names} belongs to a cluster, and no server is a member of it", "", "", next_step)

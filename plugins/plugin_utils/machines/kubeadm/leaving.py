@@ -11,7 +11,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, HALF, MEMBER
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
@@ -36,7 +36,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
     now = finding.found(host)
-    ours, originals, others = _files(host, kept)
+    ours, originals, others = record.restorable(host, kept)
     foreign = [] if now.state != FOREIGN else [Fault(now.why, "", "", "take the machine out of this cluster's groups")]
     stops = ["kubelet"] if places.UNIT in ours and host.unit("kubelet").loaded else []
     snapshots, recorded, resets = (
@@ -69,26 +69,6 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "removed": _removed(host, kept, snapshots),
         "before": kept.settings.get("before", "").split(),
     }
-
-
-def _files(host: Host, kept: Record) -> tuple[list[str], dict[str, str], list[str]]:
-    """Paths of files and programs that are removed, original texts of files by path, and why others stay."""
-    ours, originals, others = [], {}, []
-    for path, before in kept.files.items():
-        if path not in host.files and not host.checksums.get(path):
-            continue
-        if host.text(path) == before.original:
-            # An earlier run has restored it.
-            continue
-        if before.existed and before.original is None:
-            others.append(f"{path} stays, as it was there before")
-        elif path in host.files and digest(host.text(path)) != before.written:
-            others.append(f"{path} stays, as others have changed it")
-        elif before.original is not None:
-            originals[path] = before.original
-        else:
-            ours.append(path)
-    return ours, originals, others
 
 
 def _services(host: Host, kept: Record, stops: c.Collection[str]) -> list[Action]:

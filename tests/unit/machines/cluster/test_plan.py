@@ -248,7 +248,7 @@ def test_machines_of_an_interrupted_run_are_reset_before_they_join() -> None:
 def test_data_that_no_member_knows_stop_the_run() -> None:
     text = faults(decide(machines([found(ABSENT), found(HALF, data=True), found(ABSENT)]), WISH, NOTHING))
     assert "cp2 belongs to a cluster, and no server is a member of it" in text
-    assert "by the entry restore of the role" in text and "remove it from cp2 by the entry teardown" in text
+    assert "as the page of its installer says" in text and "remove it from cp2 by the entry teardown" in text
 
 
 def test_servers_of_two_clusters_are_a_fault_with_both_fingerprints() -> None:

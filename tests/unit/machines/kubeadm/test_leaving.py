@@ -42,7 +42,7 @@ def test_all_that_the_role_has_made_goes() -> None:
     # Its packages leave the images.
     assert made["removed"] == ["/var/lib/containerd", places.FOLDER]
     assert made["found"]["state"] == "member"
-    assert predicted(made, absent=True)[0] == "reset kubeadm"
+    assert predicted(made, absent=True)[0] == "remove the node"
     assert made["left"] and made["network"] and made["identity"] == {"node name": "cp1"}
 
 

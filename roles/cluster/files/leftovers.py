@@ -1,11 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removes what kubeadm reset leaves on a machine (https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-reset/#cleanup-notes).
+"""Removes what a distribution leaves on a machine (https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-reset/#cleanup-notes).
 
 leftovers.py network [BEFORE...]   removes rules of kube-proxy, which does it itself, chains of the kubelet, interfaces and configurations of known network
                                    plugins. BEFORE: paths of interfaces and configurations that were there before the machine became a node, and stay
-leftovers.py folders               removes folders of kubeadm and of the role that are empty
+leftovers.py folders FOLDER...     removes these folders, and those in them, that are empty
 
 Each prints a line for what it has removed, or what stays. What others have made stays. Needs Python 3.6 or newer, and nothing else.
 """
@@ -22,21 +22,14 @@ import sys
 ROOT = ""
 #: Interfaces that network plugins and kube-proxy make, not those of pods, which end with them.
 INTERFACES = re.compile(
-    r"(cni0|flannel(-v6)?\..+|vxlan(-v6)?\.calico|wireguard\.cali|cilium_.+|kube-ipvs0|kube-bridge|nodelocaldns|weave|antrea-.+|ovn-k8s-mp\d+)$"
+    r"(cni0|flannel(-v6)?\..+|flannel-wg(-v6)?|vxlan(-v6)?\.calico|wireguard\.cali|cilium_.+|kube-ipvs0|kube-bridge|nodelocaldns|weave|antrea-.+|ovn-k8s-mp\d+)$"
 )
 #: As these plugins and their operators name their files.
 CONFIGURATIONS = re.compile(
     r"\d\d-(flannel|calico|canal|cilium|antrea|kindnet|kuberouter|weave|ovn|multus).*\.conf(list)?$|calico-kubeconfig$"
 )
-#: Of the kubelet, and of kube-proxy in its mode iptables.
-CHAIN = "KUBE-"
-FOLDERS = (
-    "/etc/kubernetes",
-    "/var/lib/kubelet",
-    "/var/lib/etcd",
-    "/etc/systemd/system/kubelet.service.d",
-    "/var/lib/hwaccel-gpu",
-)
+#: Of the kubelet, of kube-proxy in its mode iptables, and of flannel. Others than nodes have those of CNI plugins, too.
+CHAINS = re.compile(r"(KUBE|FLANNEL)-")
 #: Seconds for a program.
 PATIENCE = 60
 
@@ -70,10 +63,10 @@ def chains():
         for line in (run(tool + "-save") or b"").decode("utf-8", "replace").splitlines():
             if line.startswith("*"):
                 table = line[1:]
-            elif line.startswith(":" + CHAIN):
+            elif CHAINS.match(line[1:]) and line.startswith(":"):
                 made.append((table, line[1:].split()[0]))
             # Comments may have a lone quote.
-            elif line.startswith("-A ") and not line.startswith("-A " + CHAIN) and CHAIN in line:
+            elif line.startswith("-A ") and not CHAINS.match(line[3:]) and CHAINS.search(line):
                 rules.append((table, shlex.split(line)[1:]))
         for table, words in rules:
             run(tool, "--wait", "-t", table, "-D", *words)
@@ -98,8 +91,8 @@ def configurations(before):
             print(f"remove {path}")
 
 
-def folders():
-    for top in FOLDERS:
+def folders(tops):
+    for top in tops:
         for folder, _folders, _files in os.walk(ROOT + top, topdown=False):
             try:
                 os.rmdir(folder)
@@ -110,7 +103,7 @@ def folders():
 
 def main(what, *before):
     if what == "folders":
-        folders()
+        folders(before)
         return
     proxy()
     chains()

@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
-PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster_kubeadm" / "files" / "leftovers.py"
+FOLDERS = ("/etc/kubernetes", "/var/lib/kubelet", "/var/lib/etcd", "/var/lib/hwaccel-gpu")
+PATH = pathlib.Path(__file__).parents[4] / "roles" / "cluster" / "files" / "leftovers.py"
 _RULES = """# Table `filter' is incompatible, use 'nft' tool.
 *filter
 :INPUT ACCEPT [0:0]
@@ -113,12 +114,12 @@ def test_only_empty_folders_go(leftovers: t.Any) -> None:
     (root / "etc/kubernetes/pki/etcd").mkdir(parents=True)
     (root / "var/lib/etcd").mkdir(parents=True)
     placed(str(root), "/var/lib/kubelet/mine")
-    leftovers.main("folders")
+    leftovers.main("folders", *FOLDERS)
     assert not (root / "etc/kubernetes").exists() and not (root / "var/lib/etcd").exists()
     assert (root / "var/lib/kubelet/mine").exists()
 
 
 def test_a_machine_without_anything_says_nothing(leftovers: t.Any, capsys: pytest.CaptureFixture[str]) -> None:
     leftovers.main("network")
-    leftovers.main("folders")
+    leftovers.main("folders", *FOLDERS)
     assert capsys.readouterr().out == ""

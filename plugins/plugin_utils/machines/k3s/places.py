@@ -1,0 +1,77 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where K3s and the role keep things on a machine.
+
+Sources: https://docs.k3s.io/installation/configuration, https://docs.k3s.io/cli/token, and pkg/daemons/control/deps/deps.go of K3s 1.36.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import AGENT, SERVER
+
+ROLE = "cluster_k3s"
+FOLDER = record.folder(ROLE)
+RECORD = record.path(ROLE)
+#: A file for each archive of images that was copied, with its checksum as its text.
+COPIED = f"{FOLDER}/copied"
+#: The program of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
+STAGED, TURN = f"{FOLDER}/k3s", f"{FOLDER}/turn.json"
+#: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
+TEARDOWN = f"{FOLDER}/teardown"
+
+SETTINGS = "/etc/rancher/k3s"
+#: What the role sets, and how the machine has come to its cluster, which only an initialization and a join write.
+CONFIGURATION = f"{SETTINGS}/config.yaml.d/50-hwaccel-gpu.yaml"
+ENTRY = f"{SETTINGS}/config.yaml.d/55-hwaccel-gpu-cluster.yaml"
+#: Those of others. The drop-ins of this folder override it, in the order of their names.
+FOREIGN_CONFIGURATION = f"{SETTINGS}/config.yaml"
+REGISTRIES = f"{SETTINGS}/registries.yaml"
+#: With which the machine has come to its cluster; and, on servers, that of agents.
+TOKEN, AGENT_TOKEN = f"{SETTINGS}/token", f"{SETTINGS}/agent-token"
+#: That of servers, which K3s writes itself.
+OWN_TOKEN = "/var/lib/rancher/k3s/server/token"
+ADMIN = f"{SETTINGS}/k3s.yaml"
+
+PROGRAM = "/usr/local/bin/k3s"
+UNITS = {SERVER: "k3s", AGENT: "k3s-agent"}
+SYSCTL = "/etc/sysctl.d/90-hwaccel-gpu-k3s.conf"
+
+DATA = "/var/lib/rancher/k3s"
+#: Of any kubelet.
+KUBELET = "/var/lib/kubelet"
+IMAGES = f"{DATA}/agent/images"
+#: On servers, and on all machines.
+SERVER_AUTHORITY, AUTHORITY = f"{DATA}/server/tls/server-ca.crt", f"{DATA}/agent/server-ca.crt"
+NODE_CERTIFICATE = f"{DATA}/agent/client-kubelet.crt"
+#: Of each node, which K3s asks a server for at a start (pkg/agent/config/config.go).
+NODE_CERTIFICATES = (NODE_CERTIFICATE, f"{DATA}/agent/serving-kubelet.crt")
+ETCD, SQLITE = f"{DATA}/server/db/etcd/member", f"{DATA}/server/db/state.db"
+#: Certificates of a server that K3s issues again at a start (pkg/daemons/control/deps/deps.go).
+CERTIFICATES = tuple(
+    f"{DATA}/server/tls/{name}.crt"
+    for name in (
+        "client-admin",
+        "client-controller",
+        "client-kube-apiserver",
+        "client-scheduler",
+        "serving-kube-apiserver",
+        "etcd/client",
+        "etcd/peer-server-client",
+        "etcd/server-client",
+    )
+)
+#: Units of what cannot run beside it, and what it is.
+FOREIGN = {
+    "rke2-server": "RKE2",
+    "rke2-agent": "RKE2",
+    "k0scontroller": "k0s",
+    "k0sworker": "k0s",
+    "snap.microk8s.daemon-kubelite": "MicroK8s",
+}
+
+
+def unit(role: str) -> str:
+    """Path of the file of a role's unit."""
+    return f"/etc/systemd/system/{UNITS[role]}.service"

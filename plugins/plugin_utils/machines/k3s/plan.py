@@ -1,0 +1,232 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of the role cluster_k3s for one machine: what it needs before it can become a node. Pure."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import functools
+import posixpath
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline, record, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import turn as turning
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
+
+Settings = c.Mapping[str, t.Any]
+#: Ports of a node and of a server (https://docs.k3s.io/installation/requirements#inbound-rules-for-k3s-nodes, pkg/daemons/config/types.go).
+_NODE_PORTS = {10250: "kubelet", 6444: "the load balancer of its agent"}
+_SERVER_PORTS = {6443: "K3s", 10257: "kube-controller-manager", 10259: "kube-scheduler"}
+_ETCD_PORTS = {2379: "etcd", 2380: "etcd"}
+#: K3s reads drop-ins of its configuration, and renews certificates of all components by a restart, in every version that is still released.
+_OLDEST = (1, 32)
+#: A release of K3s (https://docs.k3s.io/upgrades). The number after +k3s counts builds of the same Kubernetes.
+_RELEASE = re.compile(r"v?1\.\d+\.\d+\+k3s\d+")
+#: With the kernel's default of 128, kubelet and kube-proxy end with `too many open files` as soon as there are some containers.
+_INSTANCES = "fs.inotify.max_user_instances = 8192\n"
+_text = functools.partial(templating.render, "cluster_k3s")
+
+
+def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
+    """The plan, in plain data. settings: the role's variables by their names without cluster_k3s_.
+
+    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. programs: to install, each with name, source, checksum, remote
+    and path. images: archives to copy, each with name, source, checksum and remote. files, contents, folders, absent: as files.written documents
+    them. kernel: whether its settings have to be loaded. record: text for teardown, empty if the machine has it already.
+    """
+    settings = _of_machine(host, settings)
+    now = finding.found(host)
+    damaged = record.faults(host, places.ROLE)
+    faults = [*oneline.faults("cluster_k3s", settings), *configuration.faults(settings), *damaged]
+    skipped = settings["skipped_checks"]
+    lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
+    # A member runs in spite of them, and other changes must not wait for them.
+    faults += [] if now.state == MEMBER else lacking
+    faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *_foreign(host, settings)]
+    contents = _contents(host, settings) if not faults else []
+    made = written(host, contents, _unneeded(host, settings) if not faults else [])
+    touched = [*(one["path"] for one in made["files"]), *made["absent"]]
+    turn = turning.turn(host, settings, now, touched)
+    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
+    new = _recorded(kept, host, settings, contents)
+    return {
+        "messages": _messages(host, lacking, turn, now),
+        "faults": [fault.as_dict() for fault in faults],
+        "found": turning.behind(turn, now).as_dict(),
+        "turn": turn.as_dict(),
+        "identity": prerequisites.identity(host, settings["node"], skipped),
+        "packages": [],
+        "programs": _programs(host, settings, now),
+        "images": _images(host, settings),
+        **made,
+        "stops": [],
+        "kernel": prerequisites.few_instances(host),
+        "reload_units": places.unit(settings["role"]) in touched,
+        "actions": [],
+        "record": "" if faults else record.changed(host, places.ROLE, new),
+    }
+
+
+def _of_machine(host: Host, settings: Settings) -> Settings:
+    """Without programs and images for other architectures. Whoever has etcd keeps it."""
+    mine = ("", host.fact("architecture"))
+    return {
+        **settings,
+        **{
+            name: [one for one in settings[name] if one.get("architecture", "") in mine]
+            for name in ("programs", "images")
+        },
+        "datastore": "etcd" if places.ETCD in host.fact("present").split() else settings["datastore"],
+    }
+
+
+def _foreign(host: Host, settings: Settings) -> list[Fault]:
+    """What others have set that the role decides, and credentials of theirs, which would be lost."""
+    faults = []
+    if int(host.fact("foreign_options") or 0):
+        why = f"it has options that the role decides: among {', '.join(sorted(configuration.RESERVED))}"
+        next_step = "remove them there, and set the role's variables"
+        faults.append(Fault("the configuration of others would join in", places.FOREIGN_CONFIGURATION, why, next_step))
+    kept = Record() if record.faults(host, places.ROLE) else record.read(host, places.ROLE) or Record()
+    if settings["registries"] and places.REGISTRIES in host.files and places.REGISTRIES not in kept.files:
+        next_step = "move what it has to cluster_k3s_registries, and remove it; or unset cluster_k3s_registries"
+        faults.append(Fault("there are registries of others already", places.REGISTRIES, "", next_step))
+    return faults
+
+
+def _messages(host: Host, lacking: c.Sequence[Fault], turn: turning.Turn, now: Found) -> list[str]:
+    ours = (places.CONFIGURATION, places.ENTRY)
+    others = [path for path in host.fact("drop_ins").split() if path not in ours]
+    if places.FOREIGN_CONFIGURATION in host.fact("present").split():
+        others.insert(0, places.FOREIGN_CONFIGURATION)
+    foreign = [f"{path} stays as it is, beside {places.CONFIGURATION}" for path in others]
+    if now.state != MEMBER:
+        return foreign
+    left = turning.expiry(host)
+    return [*foreign, *([left] if left and left not in turn.reasons else []), *map(str, lacking)]
+
+
+def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
+    serves = settings["role"] == SERVER
+    etcd = _ETCD_PORTS if configuration.embedded(settings) else {}
+    return prerequisites.Needs(
+        ports={**_NODE_PORTS, **({**_SERVER_PORTS, **etcd} if serves else {})},
+        networks={"network of pods": settings["pod_network"], "network of Services": settings["service_network"]},
+        version=version_of(settings["version"]),
+        serves=serves,
+        member=now.state == MEMBER or now.running or now.data,
+        # K3s sets failSwapOn: false for its kubelets (pkg/daemons/agent/agent_linux.go).
+        swap=True,
+    )
+
+
+def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
+    """A version that is too old or none of K3s, and a program that is neither there nor given, or that is of another version."""
+    version, faults = version_of(settings["version"]), []
+    if not _RELEASE.fullmatch(str(settings["version"])) or version < _OLDEST:
+        what = f"{settings['version'] or 'no version'} is set, which is no release of K3s that is supported"
+        next_step = f"set one such as v1.36.4+k3s1, and at least {_OLDEST[0]}.{_OLDEST[1]}"
+        faults.append(Fault(what, "cluster_k3s_version", "", next_step))
+    one, has = turning.program(settings), host.version("k3s")
+    if not one and not has:
+        next_step = "set cluster_k3s_programs, with one for this architecture"
+        faults.append(
+            Fault("k3s is not installed", f"architecture {host.fact('architecture')}", "none is given", next_step)
+        )
+    runs, builds = turning.installed(host), (turning.build(turning.installed(host)), turning.build(settings["version"]))
+    differs_from_set = (has, builds[0]) != (version, builds[1])
+    if has and differs_from_set and (not one or turning.holds(host, places.PROGRAM, one)) and not faults:
+        next_step = "set its source and checksum in cluster_k3s_programs, or the version that it has"
+        faults.append(
+            Fault(f"K3s {runs} is installed, and {settings['version']} is set", places.PROGRAM, "", next_step)
+        )
+    if now.state == MEMBER and has == version and builds[0] > builds[1]:
+        why, next_step = "K3s is not downgraded", f"set {runs}"
+        faults.append(Fault(f"the machine has K3s {runs}, and {settings['version']} is set", "", why, next_step))
+    return faults
+
+
+def _kept(host: Host, settings: Settings, now: Found) -> list[Fault]:
+    """What a cluster keeps for its life. Its datastore changes only where that is asked for by name."""
+    if now.state != MEMBER or settings["role"] != SERVER:
+        return []
+    faults = configuration.kept(host.text(places.CONFIGURATION), settings)
+    present = host.fact("present").split()
+    if places.SQLITE in present and places.ETCD not in present and configuration.embedded(settings):
+        what, why = "the server has SQLite, and etcd is set", "several servers need etcd"
+        next_step = "remove the other servers from the group control_plane, or make another cluster with them"
+        faults.append(Fault(what, "cluster_k3s_datastore", why, next_step))
+    return faults
+
+
+def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.Any]]:
+    """That of a member is replaced in its turn, and only made ready before."""
+    found = []
+    for one in settings["programs"]:
+        path = places.STAGED if now.state == MEMBER and turning.staged(host, settings) else places.PROGRAM
+        if not turning.holds(host, path, one):
+            found.append({**one, "name": "k3s", "path": path, "remote": _remote(one)})
+    return found
+
+
+def _unneeded(host: Host, settings: Settings) -> list[str]:
+    """A program that was made ready and is in its place by now, and registries that are not set any more."""
+    ready = bool(host.checksums.get(places.STAGED)) and not turning.staged(host, settings)
+    ours = places.REGISTRIES in (record.read(host, places.ROLE) or Record()).files
+    stale = places.REGISTRIES in host.files and ours and not settings["registries"]
+    return [*([places.STAGED] if ready else []), *([places.REGISTRIES] if stale else [])]
+
+
+def _images(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
+    return [
+        {**one, "name": name, "remote": _remote(one)}
+        for one in settings["images"]
+        if host.text(f"{places.COPIED}/{(name := posixpath.basename(str(one['source'])))}").strip() != one["checksum"]
+    ]
+
+
+def _remote(one: Settings) -> bool:
+    """Whether its source is an address, which the machine downloads from, and not a path on the controller."""
+    return str(one["source"]).startswith(("http://", "https://"))
+
+
+def _contents(host: Host, settings: Settings) -> list[Content]:
+    contents = [
+        Content(places.CONFIGURATION, configuration.text(settings), "0600", sensitive=True),
+        Content(places.unit(settings["role"]), _text("k3s.service", command=settings["role"])),
+    ]
+    if registries := configuration.registries(settings):
+        contents.append(Content(places.REGISTRIES, registries, "0600", sensitive=True))
+    if prerequisites.few_instances(host) or _INSTANCES in host.text(places.SYSCTL):
+        contents.append(Content(places.SYSCTL, _INSTANCES))
+    return contents
+
+
+def _first(host: Host) -> Record:
+    """before: what the network of pods may add to later. kubelet: whether another kubelet has left something."""
+    others = "yes" if host.fact("kubelet_files") else ""
+    return Record(settings={"before": " ".join(host.fact("interfaces").split()), "kubelet": others})
+
+
+def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence[Content]) -> Record:
+    files = dict(kept.files)
+    if settings["programs"]:
+        files.setdefault(places.PROGRAM, FileBefore(bool(host.checksums.get(places.PROGRAM)), ""))
+    for one in contents:
+        if differs(host, one):
+            there = host.files.get(one.path)
+            # Credentials of others are not kept in a record.
+            original = there.text if there and not one.sensitive else None
+            before = files.get(one.path) or FileBefore(there is not None, "", original)
+            files[one.path] = dataclasses.replace(before, written=digest(one.text))
+    return dataclasses.replace(kept, files=files)

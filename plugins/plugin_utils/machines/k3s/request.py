@@ -1,0 +1,69 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role cluster_k3s observes of a machine."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, places
+
+_FACTS: dict[str, tuple[str, ...]] = {
+    **prerequisites.FACTS,
+    # Tokens and keys are not read, only whether they are there.
+    "present": (
+        "exists",
+        places.ADMIN,
+        places.AGENT_TOKEN,
+        places.ETCD,
+        places.FOREIGN_CONFIGURATION,
+        places.NODE_CERTIFICATE,
+        places.AUTHORITY,
+        places.SERVER_AUTHORITY,
+        places.SQLITE,
+        places.TOKEN,
+    ),
+    "architecture": ("output", "uname", "-m"),
+    # Whether there are any: their values may be secrets.
+    "foreign_options": (
+        "count",
+        places.FOREIGN_CONFIGURATION,
+        rf"^\s*[\"']?({'|'.join(sorted(configuration.RESERVED))})[\"']?\s*:",
+    ),
+    "drop_ins": ("paths", f"{places.SETTINGS}/config.yaml.d/*"),
+    "interfaces": ("paths", "/sys/class/net/*"),
+    "kubelet_files": ("paths", f"{places.KUBELET}/*"),
+    # The time of a program's contents may be that of its build.
+    "program_changed": ("changed_at", places.PROGRAM),
+    "entered": ("changed_at", places.ENTRY),
+    "snapshots": ("paths", f"{places.DATA}/server/db/snapshots/*"),
+}
+
+
+def request(_settings: c.Mapping[str, t.Any]) -> Request:
+    return Request(
+        files=(
+            places.RECORD,
+            places.TURN,
+            places.TEARDOWN,
+            places.CONFIGURATION,
+            places.ENTRY,
+            places.REGISTRIES,
+            places.SYSCTL,
+            *map(places.unit, places.UNITS),
+            places.AUTHORITY,
+            places.SERVER_AUTHORITY,
+            *places.CERTIFICATES,
+            *places.NODE_CERTIFICATES,
+        ),
+        patterns=(f"{places.COPIED}/*",),
+        checksums=(places.PROGRAM, places.STAGED),
+        units=("kubelet", *places.UNITS.values(), *places.FOREIGN),
+        commands=(CommandRequest("k3s", (places.PROGRAM, "--version")),),
+        facts=_FACTS,
+        network=True,
+    )

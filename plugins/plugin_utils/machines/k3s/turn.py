@@ -1,0 +1,150 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a member runs as it is set, and what its turn has to do otherwise. Pure.
+
+In its turn a machine's node is drained, and its K3s replaced and restarted. Everything follows from what is on the machine, so that a run continues one that
+was killed at any point.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import MEMBER, Found
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
+
+Settings = c.Mapping[str, t.Any]
+#: Days before the end from which certificates are renewed, within the 90 of K3s, which does it at a start (https://docs.k3s.io/cli/certificate).
+_SOON = 60
+_ISSUED = (*places.CERTIFICATES, *places.NODE_CERTIFICATES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """reasons: why the machine has a turn, empty if it has none. begun: whether an earlier run has begun it.
+
+    gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether its version changes.
+    restart: whether its K3s is restarted. upgraded: whether it is a server with the version that is set. runtime, pods: nothing but K3s is restarted.
+    """
+
+    reasons: tuple[str, ...] = ()
+    begun: bool = False
+    gated: bool | None = None
+    upgrade: bool = False
+    restart: bool = False
+    upgraded: bool = False
+    runtime: bool = False
+    pods: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, t.Any]:
+        return {**dataclasses.asdict(self), "reasons": list(self.reasons), "pods": list(self.pods)}
+
+
+def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) -> Turn:
+    """writes: paths of files that this run writes."""
+    if now.state != MEMBER:
+        return Turn()
+    wanted = version_of(settings["version"])
+    older = (
+        (f"its K3s is {installed(host)}",)
+        if (now.version, build(installed(host))) != (wanted, build(settings["version"]))
+        else ()
+    )
+    stale = _stale(host, settings, writes) if not older else ()
+    record = _recorded(host.text(places.TURN))
+    interrupted = ("an earlier run was interrupted there",) if host.text(places.TURN) else ()
+    reasons = (*older, *stale, *_renewals(host), *interrupted)
+    return Turn(
+        reasons,
+        begun=bool(interrupted),
+        gated=record.get("gated"),
+        upgrade=bool(older or record.get("upgrade")),
+        restart=bool(older or stale or _renewals(host)),
+        upgraded=now.serves and now.version == wanted,
+    )
+
+
+def behind(found: Turn, now: Found) -> Found:
+    return dataclasses.replace(now, behind=found.reasons, begun=found.begun)
+
+
+def program(settings: Settings) -> Settings:
+    """That of the machine's architecture."""
+    return t.cast("Settings", next(iter(settings["programs"]), {}))
+
+
+def installed(host: Host) -> str:
+    """The release that is installed, such as v1.36.4+k3s1, empty if there is none."""
+    words = host.commands["k3s"].output.split() if "k3s" in host.commands else []
+    return next((word for word in words if "+k3s" in word), "")
+
+
+def build(release: str) -> int:
+    """The number after +k3s, which counts builds of the same Kubernetes."""
+    digits = str(release).rpartition("+k3s")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def staged(host: Host, settings: Settings) -> bool:
+    """Whether the program that is set is another one than that which is installed, which it replaces in the machine's turn only."""
+    one = program(settings)
+    return bool(one) and not holds(host, places.PROGRAM, one)
+
+
+def holds(host: Host, path: str, one: Settings) -> bool:
+    """Whether the file is this program."""
+    return f"sha256:{host.checksums.get(path)}" == one["checksum"]
+
+
+def expiry(host: Host) -> str:
+    """How long the first certificate lasts that K3s issues again at a start, empty if there is none."""
+    days = [left for path in _ISSUED if (left := authority.days_left(host.text(path), host.now)) is not None]
+    if not days:
+        return ""
+    left = min(days)
+    return f"a certificate of its K3s {f'expired {-left} days ago' if left < 0 else f'expires in {left} days'}"
+
+
+def due(host: Host) -> bool:
+    """Whether one of them is to be issued again. Those that were issued for less than half a year are in their last third."""
+    texts = [text for path in _ISSUED if (text := host.text(path))]
+    return any(
+        left < min(_SOON, authority.days_valid(text) / 3)
+        for text in texts
+        if (left := authority.days_left(text, host.now)) is not None
+    )
+
+
+def _renewals(host: Host) -> tuple[str, ...]:
+    return (expiry(host),) if due(host) else ()
+
+
+def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[str, ...]:
+    """Why the K3s that runs is another one than is on the disk, or will be."""
+    unit = host.unit(places.UNITS[settings["role"]])
+    reasons = ["its K3s is another program than the one that is set"] if staged(host, settings) else []
+    if not unit.active:
+        return (*reasons, "its K3s does not run")
+    since = unit.started_at
+    if host.later(host.moment("program_changed"), since):
+        reasons.append("its K3s runs an older program")
+    for path in (places.CONFIGURATION, places.REGISTRIES):
+        if path in writes or host.newer(path, since):
+            reasons.append(f"its K3s has not loaded {path}")
+    if places.unit(settings["role"]) in writes or host.newer(places.unit(settings["role"]), since):
+        reasons.append("its K3s runs with an older unit")
+    return tuple(reasons)
+
+
+def _recorded(text: str) -> dict[str, t.Any]:
+    """What the role has recorded on the machine, in JSON."""
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        return {}

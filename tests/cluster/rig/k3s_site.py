@@ -1,0 +1,72 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster of the rig's machines that K3s makes, as an inventory has it.
+
+site = K3sSite(rig, servers=("s1",), agents=("a1",))
+run = site.done()
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, VERSION, K3s, K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import next_patch
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site, file_of, voters
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+#: The release after it, for upgrades.
+NEXT = f"{next_patch(VERSION.partition('+')[0])}+k3s1"
+POD_SUBNET, SERVICE_SUBNET = "10.42.0.0/16", "10.43.0.0/16"
+FOLDER = "/var/lib/hwaccel-gpu/cluster_k3s"
+DATA = "/var/lib/rancher/k3s"
+#: The stand-in deploys none of what K3s brings as manifests.
+DISABLED = ["coredns", "local-storage", "metrics-server", "servicelb", "traefik"]
+
+
+@dataclasses.dataclass
+class K3sSite(Site):
+    """k3s: of the version that is set, by default the rig's."""
+
+    k3s: K3s | None = None
+    playbook: t.ClassVar[str] = "cluster_k3s"
+    admin: t.ClassVar[str] = "/etc/rancher/k3s/k3s.yaml"
+    authority: t.ClassVar[str] = f"{DATA}/agent/server-ca.crt"
+    made: t.ClassVar[tuple[str, ...]] = (
+        DATA,
+        "/etc/rancher",
+        "/run/k3s",
+        "/usr/local/bin/k3s",
+        "/etc/systemd/system/k3s.service",
+        "/etc/systemd/system/k3s-agent.service",
+    )
+
+    def boot(self, name: str) -> Machine:
+        return self.rig.machine(name, self.shares)
+
+    def voters(self, machine: Machine) -> set[str]:
+        """K3s calls a member as its node, and a number after it."""
+        return {
+            name.rpartition("-")[0] for name in voters(machine, "server-ca", "client", f"{DATA}/server/tls/etcd", 2382)
+        }
+
+    def cluster(self) -> dict[str, t.Any]:
+        assert isinstance(self.rig, K3sRig)
+        k3s = self.k3s or self.rig.k3s
+        return {
+            "ansible_connection": "local",
+            "hwaccel_installer": "k3s",
+            "hwaccel_machines_at_a_time": 2,
+            "cluster_k3s_version": k3s.version,
+            "cluster_k3s_programs": [file_of(k3s.binary)],
+            "cluster_k3s_images": [file_of(k3s.images / ARCHIVE)],
+            "cluster_k3s_pod_network": POD_SUBNET,
+            "cluster_k3s_service_network": SERVICE_SUBNET,
+            "cluster_k3s_flannel_backend": "host-gw",
+            "cluster_k3s_disable": DISABLED,
+            # All machines are on one computer, whose clock and disk are not the tests' business.
+            "cluster_k3s_skipped_checks": ["clock", "disk", "identity", "swap", "cgroup"],
+            **self.variables,
+        }
