@@ -232,7 +232,13 @@ func (c *cluster) nodeGone(ctx context.Context, name string, node object) {
 		return
 	}
 	info("Removing etcd member %s from cluster", name)
-	if err := c.removeMember(ctx, member, field(node, "metadata", "annotations", memberAddressAnnotation)); err != nil {
+	// etcd refuses it while another member has only just started; K3s' handler is called again until it succeeds.
+	for ctx.Err() == nil {
+		err := c.removeMember(ctx, member, field(node, "metadata", "annotations", memberAddressAnnotation))
+		if err == nil {
+			return
+		}
 		problem("failed to remove etcd member %s: %v", member, err)
+		time.Sleep(2 * time.Second)
 	}
 }
