@@ -8,6 +8,7 @@ cryptography is imported only when a certificate is read, as only installers of 
 
 from __future__ import annotations
 
+import collections.abc as c
 import datetime
 import hashlib
 import re
@@ -15,6 +16,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 
+#: Days before the end from which certificates are renewed.
+_SOON = 60
 _EACH = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
@@ -57,6 +60,26 @@ def days_valid(pem: str) -> int:
         return 0
     valid: datetime.timedelta = certificate.not_valid_after_utc - certificate.not_valid_before_utc
     return valid.days
+
+
+def lasting(texts: c.Iterable[str], now: float) -> tuple[int | None, bool]:
+    """Whole days until the first of these certificates expires, None if there is none, and whether one of them is to be renewed. Those that are issued for
+    less than half a year are renewed in their last third.
+    """
+    days, due = [], False
+    for text in texts:
+        if (left := days_left(text, now)) is not None:
+            days.append(left)
+            due = due or left < min(_SOON, days_valid(text) / 3)
+    return min(days, default=None), due
+
+
+def expiry(days: int | None, owner: str) -> str:
+    """In words, empty if there is no certificate. days: until the first one expires. owner: whose it is."""
+    if days is None:
+        return ""
+    when = f"expired {-days} days ago" if days < 0 else f"expires in {days} days"
+    return f"a certificate of {owner} {when}"
 
 
 def names(pem: str) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import has
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
     ABSENT,
     FOREIGN,
@@ -25,24 +26,22 @@ _TRACES = (places.SERVER_AUTHORITY, places.ETCD, places.SQLITE, places.AUTHORITY
 def found(host: Host) -> Found:
     state, why = _state(host)
     certificate = host.text(places.SERVER_AUTHORITY) or host.text(places.AUTHORITY)
-    days = [
-        left for path in places.CERTIFICATES if (left := authority.days_left(host.text(path), host.now)) is not None
-    ]
-    serves = _has(host, places.SERVER_AUTHORITY)
+    days, _due = authority.lasting(map(host.text, places.CERTIFICATES), host.now)
+    serves = has(host, places.SERVER_AUTHORITY)
     version = host.version("k3s")
     return Found(
         state=state,
         why=why,
         serves=serves,
-        data=_has(host, places.ETCD) or _has(host, places.SQLITE),
+        data=has(host, places.ETCD) or has(host, places.SQLITE),
         authority=authority.fingerprint(certificate),
         certificate=certificate,
         endpoint=str(entry(host).get("server", "")),
         version=version,
         control_plane=version if serves else (),
         running=running(host),
-        days=min(days, default=None),
-        expired=min(days, default=0) < 0,
+        days=days,
+        expired=days is not None and days < 0,
     )
 
 
@@ -68,20 +67,16 @@ def _state(host: Host) -> tuple[str, str]:
         other := next((name for name in places.UNITS.values() if host.unit(name).loaded), "")
     ):
         return FOREIGN, f"K3s is installed, and not by this role (unit {other})"
-    present = [path for path in _TRACES if _has(host, path)]
+    present = [path for path in _TRACES if has(host, path)]
     if not present:
         return ABSENT, ""
-    if _has(host, places.ETCD) or _has(host, places.SQLITE):
+    if has(host, places.ETCD) or has(host, places.SQLITE):
         # K3s completes by itself what a server lacks that has data, at each start.
         needed = [places.SERVER_AUTHORITY]
     else:
         needed = [places.AUTHORITY, places.NODE_CERTIFICATE]
-        if _has(host, places.SERVER_AUTHORITY):
+        if has(host, places.SERVER_AUTHORITY):
             needed.append(places.ETCD)
     if missing := [path for path in needed if path not in present]:
         return HALF, f"{present[0]} exists, and {missing[0]} does not"
     return MEMBER, ""
-
-
-def _has(host: Host, path: str) -> bool:
-    return path in host.fact("present").split()

@@ -30,8 +30,6 @@ FOREIGN_CONFIGURATION = f"{SETTINGS}/config.yaml"
 REGISTRIES = f"{SETTINGS}/registries.yaml"
 #: With which the machine has come to its cluster; and, on servers, that of agents.
 TOKEN, AGENT_TOKEN = f"{SETTINGS}/token", f"{SETTINGS}/agent-token"
-#: That of servers, which K3s writes itself.
-OWN_TOKEN = "/var/lib/rancher/k3s/server/token"
 ADMIN = f"{SETTINGS}/k3s.yaml"
 
 PROGRAM = "/usr/local/bin/k3s"
@@ -41,7 +39,8 @@ SYSCTL = "/etc/sysctl.d/90-hwaccel-gpu-k3s.conf"
 DATA = "/var/lib/rancher/k3s"
 #: Of any kubelet.
 KUBELET = "/var/lib/kubelet"
-IMAGES = f"{DATA}/agent/images"
+#: The token of servers, which K3s writes itself.
+OWN_TOKEN = f"{DATA}/server/token"
 #: On servers, and on all machines.
 SERVER_AUTHORITY, AUTHORITY = f"{DATA}/server/tls/server-ca.crt", f"{DATA}/agent/server-ca.crt"
 NODE_CERTIFICATE = f"{DATA}/agent/client-kubelet.crt"

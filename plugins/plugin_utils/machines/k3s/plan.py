@@ -8,16 +8,16 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
-import posixpath
 import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline, record, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import contents as contents_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, digest, version_of
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import turn as turning
@@ -47,17 +47,17 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     settings = _of_machine(host, settings)
     now = finding.found(host)
     damaged = record.faults(host, places.ROLE)
+    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     faults = [*oneline.faults("cluster_k3s", settings), *configuration.faults(settings), *damaged]
     skipped = settings["skipped_checks"]
     lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
-    faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *_foreign(host, settings)]
+    faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *_foreign(host, settings, kept)]
     contents = _contents(host, settings) if not faults else []
-    made = written(host, contents, _unneeded(host, settings) if not faults else [])
+    made = written(host, contents, _unneeded(host, settings, kept) if not faults else [])
     touched = [*(one["path"] for one in made["files"]), *made["absent"]]
     turn = turning.turn(host, settings, now, touched)
-    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     new = _recorded(kept, host, settings, contents)
     return {
         "messages": _messages(host, lacking, turn, now),
@@ -67,7 +67,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "identity": prerequisites.identity(host, settings["node"], skipped),
         "packages": [],
         "programs": _programs(host, settings, now),
-        "images": _images(host, settings),
+        "images": contents_of.archives(host, settings, places.COPIED),
         **made,
         "stops": [],
         "kernel": prerequisites.few_instances(host),
@@ -79,25 +79,17 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 def _of_machine(host: Host, settings: Settings) -> Settings:
     """Without programs and images for other architectures. Whoever has etcd keeps it."""
-    mine = ("", host.fact("architecture"))
-    return {
-        **settings,
-        **{
-            name: [one for one in settings[name] if one.get("architecture", "") in mine]
-            for name in ("programs", "images")
-        },
-        "datastore": "etcd" if places.ETCD in host.fact("present").split() else settings["datastore"],
-    }
+    mine = contents_of.of_architecture(host, settings)
+    return {**mine, "datastore": "etcd" if contents_of.has(host, places.ETCD) else settings["datastore"]}
 
 
-def _foreign(host: Host, settings: Settings) -> list[Fault]:
+def _foreign(host: Host, settings: Settings, kept: Record) -> list[Fault]:
     """What others have set that the role decides, and credentials of theirs, which would be lost."""
     faults = []
     if int(host.fact("foreign_options") or 0):
         why = f"it has options that the role decides: among {', '.join(sorted(configuration.RESERVED))}"
         next_step = "remove them there, and set the role's variables"
         faults.append(Fault("the configuration of others would join in", places.FOREIGN_CONFIGURATION, why, next_step))
-    kept = Record() if record.faults(host, places.ROLE) else record.read(host, places.ROLE) or Record()
     if settings["registries"] and places.REGISTRIES in host.files and places.REGISTRIES not in kept.files:
         next_step = "move what it has to cluster_k3s_registries, and remove it; or unset cluster_k3s_registries"
         faults.append(Fault("there are registries of others already", places.REGISTRIES, "", next_step))
@@ -107,12 +99,12 @@ def _foreign(host: Host, settings: Settings) -> list[Fault]:
 def _messages(host: Host, lacking: c.Sequence[Fault], turn: turning.Turn, now: Found) -> list[str]:
     ours = (places.CONFIGURATION, places.ENTRY)
     others = [path for path in host.fact("drop_ins").split() if path not in ours]
-    if places.FOREIGN_CONFIGURATION in host.fact("present").split():
+    if contents_of.has(host, places.FOREIGN_CONFIGURATION):
         others.insert(0, places.FOREIGN_CONFIGURATION)
     foreign = [f"{path} stays as it is, beside {places.CONFIGURATION}" for path in others]
     if now.state != MEMBER:
         return foreign
-    left = turning.expiry(host)
+    left, _due = turning.lasting(host)
     return [*foreign, *([left] if left and left not in turn.reasons else []), *map(str, lacking)]
 
 
@@ -143,9 +135,10 @@ def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
         faults.append(
             Fault("k3s is not installed", f"architecture {host.fact('architecture')}", "none is given", next_step)
         )
-    runs, builds = turning.installed(host), (turning.build(turning.installed(host)), turning.build(settings["version"]))
+    runs = turning.installed(host)
+    builds = turning.build(runs), turning.build(settings["version"])
     differs_from_set = (has, builds[0]) != (version, builds[1])
-    if has and differs_from_set and (not one or turning.holds(host, places.PROGRAM, one)) and not faults:
+    if has and differs_from_set and (not one or contents_of.holds(host, places.PROGRAM, one)) and not faults:
         next_step = "set its source and checksum in cluster_k3s_programs, or the version that it has"
         faults.append(
             Fault(f"K3s {runs} is installed, and {settings['version']} is set", places.PROGRAM, "", next_step)
@@ -161,8 +154,8 @@ def _kept(host: Host, settings: Settings, now: Found) -> list[Fault]:
     if now.state != MEMBER or settings["role"] != SERVER:
         return []
     faults = configuration.kept(host.text(places.CONFIGURATION), settings)
-    present = host.fact("present").split()
-    if places.SQLITE in present and places.ETCD not in present and configuration.embedded(settings):
+    sqlite = contents_of.has(host, places.SQLITE) and not contents_of.has(host, places.ETCD)
+    if sqlite and configuration.embedded(settings):
         what, why = "the server has SQLite, and etcd is set", "several servers need etcd"
         next_step = "remove the other servers from the group control_plane, or make another cluster with them"
         faults.append(Fault(what, "cluster_k3s_datastore", why, next_step))
@@ -174,30 +167,17 @@ def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.An
     found = []
     for one in settings["programs"]:
         path = places.STAGED if now.state == MEMBER and turning.staged(host, settings) else places.PROGRAM
-        if not turning.holds(host, path, one):
-            found.append({**one, "name": "k3s", "path": path, "remote": _remote(one)})
+        if not contents_of.holds(host, path, one):
+            found.append({**one, "name": "k3s", "path": path, "remote": contents_of.remote(one)})
     return found
 
 
-def _unneeded(host: Host, settings: Settings) -> list[str]:
+def _unneeded(host: Host, settings: Settings, kept: Record) -> list[str]:
     """A program that was made ready and is in its place by now, and registries that are not set any more."""
     ready = bool(host.checksums.get(places.STAGED)) and not turning.staged(host, settings)
-    ours = places.REGISTRIES in (record.read(host, places.ROLE) or Record()).files
+    ours = places.REGISTRIES in kept.files
     stale = places.REGISTRIES in host.files and ours and not settings["registries"]
     return [*([places.STAGED] if ready else []), *([places.REGISTRIES] if stale else [])]
-
-
-def _images(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
-    return [
-        {**one, "name": name, "remote": _remote(one)}
-        for one in settings["images"]
-        if host.text(f"{places.COPIED}/{(name := posixpath.basename(str(one['source'])))}").strip() != one["checksum"]
-    ]
-
-
-def _remote(one: Settings) -> bool:
-    """Whether its source is an address, which the machine downloads from, and not a path on the controller."""
-    return str(one["source"]).startswith(("http://", "https://"))
 
 
 def _contents(host: Host, settings: Settings) -> list[Content]:
@@ -222,11 +202,4 @@ def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence
     files = dict(kept.files)
     if settings["programs"]:
         files.setdefault(places.PROGRAM, FileBefore(bool(host.checksums.get(places.PROGRAM)), ""))
-    for one in contents:
-        if differs(host, one):
-            there = host.files.get(one.path)
-            # Credentials of others are not kept in a record.
-            original = there.text if there and not one.sensitive else None
-            before = files.get(one.path) or FileBefore(there is not None, "", original)
-            files[one.path] = dataclasses.replace(before, written=digest(one.text))
-    return dataclasses.replace(kept, files=files)
+    return dataclasses.replace(kept, files=contents_of.rewritten(host, files, contents))

@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     verdict,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import request as asking
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import turn as turning
 
 _Data = c.Mapping[str, t.Any]
 
@@ -66,7 +67,7 @@ def told(_settings: _Data, observed: str, plans: c.Iterable[_Data]) -> tuple[Clu
 
 def _mixed(plans: c.Sequence[_Data]) -> list[Fault]:
     """Servers must have the same settings (CriticalControlArgs in pkg/daemons/config/types.go): one that joins with others than those that run ends at once."""
-    unread = f"its K3s has not loaded {places.CONFIGURATION}"
+    unread = turning.unread(places.CONFIGURATION)
     changed = any(unread in one["turn"].get("reasons", ()) and one["found"]["serves"] for one in plans)
     joins = [one for one in plans if one.get("serves") and one["found"]["state"] in (ABSENT, HALF)]
     if not (changed and joins):

@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, contents
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import MEMBER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
 
 Settings = c.Mapping[str, t.Any]
-#: Days before the end from which certificates are renewed, within the 90 of K3s, which does it at a start (https://docs.k3s.io/cli/certificate).
-_SOON = 60
-_ISSUED = (*places.CERTIFICATES, *places.NODE_CERTIFICATES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,21 +47,21 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) 
     if now.state != MEMBER:
         return Turn()
     wanted = version_of(settings["version"])
-    older = (
-        (f"its K3s is {installed(host)}",)
-        if (now.version, build(installed(host))) != (wanted, build(settings["version"]))
-        else ()
-    )
+    runs, release = installed(host), (wanted, build(settings["version"]))
+    older = (f"its K3s is {runs}",) if (now.version, build(runs)) != release else ()
     stale = _stale(host, settings, writes) if not older else ()
-    record = _recorded(host.text(places.TURN))
+    record = contents.noted(host.text(places.TURN))
     interrupted = ("an earlier run was interrupted there",) if host.text(places.TURN) else ()
-    reasons = (*older, *stale, *_renewals(host), *interrupted)
+    # Within the 90 days in which K3s issues them again at a start (https://docs.k3s.io/cli/certificate).
+    left, due = lasting(host)
+    renewals = (left,) if due else ()
+    reasons = (*older, *stale, *renewals, *interrupted)
     return Turn(
         reasons,
         begun=bool(interrupted),
         gated=record.get("gated"),
         upgrade=bool(older or record.get("upgrade")),
-        restart=bool(older or stale or _renewals(host)),
+        restart=bool(older or stale or due),
         upgraded=now.serves and now.version == wanted,
     )
 
@@ -94,35 +90,18 @@ def build(release: str) -> int:
 def staged(host: Host, settings: Settings) -> bool:
     """Whether the program that is set is another one than that which is installed, which it replaces in the machine's turn only."""
     one = program(settings)
-    return bool(one) and not holds(host, places.PROGRAM, one)
+    return bool(one) and not contents.holds(host, places.PROGRAM, one)
 
 
-def holds(host: Host, path: str, one: Settings) -> bool:
-    """Whether the file is this program."""
-    return f"sha256:{host.checksums.get(path)}" == one["checksum"]
+def lasting(host: Host) -> tuple[str, bool]:
+    """How long the first certificate lasts that K3s issues again at a start, empty if there is none, and whether one of them is to be."""
+    days, due = authority.lasting(map(host.text, (*places.CERTIFICATES, *places.NODE_CERTIFICATES)), host.now)
+    return authority.expiry(days, "its K3s"), due
 
 
-def expiry(host: Host) -> str:
-    """How long the first certificate lasts that K3s issues again at a start, empty if there is none."""
-    days = [left for path in _ISSUED if (left := authority.days_left(host.text(path), host.now)) is not None]
-    if not days:
-        return ""
-    left = min(days)
-    return f"a certificate of its K3s {f'expired {-left} days ago' if left < 0 else f'expires in {left} days'}"
-
-
-def due(host: Host) -> bool:
-    """Whether one of them is to be issued again. Those that were issued for less than half a year are in their last third."""
-    texts = [text for path in _ISSUED if (text := host.text(path))]
-    return any(
-        left < min(_SOON, authority.days_valid(text) / 3)
-        for text in texts
-        if (left := authority.days_left(text, host.now)) is not None
-    )
-
-
-def _renewals(host: Host) -> tuple[str, ...]:
-    return (expiry(host),) if due(host) else ()
+def unread(path: str) -> str:
+    """The reason of a file that K3s has not loaded."""
+    return f"its K3s has not loaded {path}"
 
 
 def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[str, ...]:
@@ -136,15 +115,7 @@ def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[s
         reasons.append("its K3s runs an older program")
     for path in (places.CONFIGURATION, places.REGISTRIES):
         if path in writes or host.newer(path, since):
-            reasons.append(f"its K3s has not loaded {path}")
+            reasons.append(unread(path))
     if places.unit(settings["role"]) in writes or host.newer(places.unit(settings["role"]), since):
         reasons.append("its K3s runs with an older unit")
     return tuple(reasons)
-
-
-def _recorded(text: str) -> dict[str, t.Any]:
-    """What the role has recorded on the machine, in JSON."""
-    try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError):
-        return {}

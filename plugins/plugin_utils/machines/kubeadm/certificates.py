@@ -17,9 +17,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
-#: Days before the end from which certificates are renewed. Those that are issued for less are renewed in their last third.
-_SOON = 60
-
 
 @dataclasses.dataclass(frozen=True)
 class Certificates:
@@ -45,27 +42,19 @@ class Certificates:
 
     @property
     def state(self) -> str:
-        if self.days is None:
-            return ""
-        when = f"expired {-self.days} days ago" if self.expired else f"expires in {self.days} days"
-        return f"a certificate of its control plane {when}"
+        return authority.expiry(self.days, "its control plane")
 
 
 def certificates(host: Host, names: c.Iterable[str] = ()) -> Certificates:
     """names: those for which the certificate of the API server is to be valid."""
-    days, due = [], False
-    for text in map(host.text, places.CERTIFICATES):
-        if (left := authority.days_left(text, host.now)) is None:
-            continue
-        days.append(left)
-        due = due or left < min(_SOON, authority.days_valid(text) / 3)
+    days, due = authority.lasting(map(host.text, places.CERTIFICATES), host.now)
     manifests = [pod for pod in places.STATIC_PODS if host.moment(places.moment(places.manifest(pod)))]
     needed = [*places.AUTHORITY_KEYS, *([places.ETCD_AUTHORITY_KEY] if "etcd" in manifests else [])]
     renewable = set(needed) <= set(host.fact("keys").split())
     lacking = _lacking(host, names)
     reissued = ["kube-apiserver"] if lacking and renewable else []
     restarts = [pod for pod in manifests if (due and renewable) or pod in reissued or _outdated(host, pod)]
-    return Certificates(min(days, default=None), due, renewable, tuple(restarts), lacking)
+    return Certificates(days, due, renewable, tuple(restarts), lacking)
 
 
 def _lacking(host: Host, names: c.Iterable[str]) -> tuple[str, ...]:

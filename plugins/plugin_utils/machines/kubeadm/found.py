@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import has
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import (
     ABSENT,
     FOREIGN,
@@ -28,9 +29,9 @@ def found(host: Host) -> Found:
     return Found(
         state=state,
         why=why,
-        serves=_has(host, places.API_SERVER),
+        serves=has(host, places.API_SERVER),
         # A server that has served, and whose data is gone, must not make way for a second cluster: there may be a snapshot.
-        data=_has(host, places.DATA) or (_has(host, places.ADMIN) and bool(host.fact("enrolled"))),
+        data=has(host, places.DATA) or (has(host, places.ADMIN) and bool(host.fact("enrolled"))),
         authority=authority.fingerprint(certificate),
         certificate=certificate,
         endpoint=host.fact("server").partition(":")[2].strip(),
@@ -65,10 +66,6 @@ def _state(host: Host) -> tuple[str, str]:
     if places.BOOTSTRAP in present:
         return HALF, f"{places.BOOTSTRAP} exists, so its kubelet has no certificate yet"
     return MEMBER, ""
-
-
-def _has(host: Host, path: str) -> bool:
-    return path in host.fact("present").split()
 
 
 def _runs(host: Host) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import functools
-import posixpath
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import oneline, record, templating
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import contents as contents_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, differs, written
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     Host,
     Version,
@@ -65,7 +65,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     files, contents, folders, absent: as files.written documents them. kernel: whether its settings have to be loaded.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
-    settings = _of_architecture(host, settings)
+    settings = contents_of.of_architecture(host, settings)
     now = finding.found(host)
     damaged = record.faults(host, places.ROLE)
     faults = [*oneline.faults("cluster_kubeadm", settings), *damaged]
@@ -97,7 +97,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "kubelet": _kubelet(host, settings),
         "apt": pinning.with_apt(host),
         "programs": programs,
-        "images": _images(host, settings),
+        "images": contents_of.archives(host, settings, places.IMPORTED),
         **made,
         "stops": [],
         "kernel": _loads(host, settings),
@@ -110,18 +110,6 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 def _kubelet(host: Host, settings: Settings) -> str:
     """The package of the kubelet with its version, empty if it comes without one."""
     return next(iter(pinning.pinned(host, settings, ["kubelet"])), "") if "kubelet" in settings["packages"] else ""
-
-
-def _of_architecture(host: Host, settings: Settings) -> Settings:
-    """Settings without programs and images for other architectures."""
-    mine = ("", host.fact("architecture"))
-    return {
-        **settings,
-        **{
-            name: [one for one in settings[name] if one.get("architecture", "") in mine]
-            for name in ("programs", "images")
-        },
-    }
 
 
 def _expiry(issued: Certificates) -> list[str]:
@@ -157,8 +145,8 @@ def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.An
         path = turning.installed(one)
         if now.state == MEMBER and one["name"] == "kubelet" and turning.staged(host, settings):
             path = places.STAGED
-        if not turning.holds(host, path, one):
-            found.append({**one, "path": path, "remote": _remote(one)})
+        if not contents_of.holds(host, path, one):
+            found.append({**one, "path": path, "remote": contents_of.remote(one)})
     return found
 
 
@@ -205,24 +193,11 @@ def _other_programs(host: Host, settings: Settings, version: Version) -> list[Fa
         if one is None:
             next_step = f"set cluster_kubeadm_packages or cluster_kubeadm_programs, or install the package of {version_text(version)}"
             faults.append(Fault(what, turning.installed({"name": name}), "", next_step))
-        elif turning.holds(host, turning.installed(one), one):
+        elif contents_of.holds(host, turning.installed(one), one):
             why = f"it is the {name} of cluster_kubeadm_programs"
             next_step = f"set source and checksum of {version_text(version)} there, or cluster_kubeadm_version: {version_text(has)}"
             faults.append(Fault(what, "cluster_kubeadm_version", why, next_step))
     return faults
-
-
-def _images(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
-    return [
-        {**one, "name": name, "remote": _remote(one)}
-        for one in settings["images"]
-        if host.text(f"{places.IMPORTED}/{(name := posixpath.basename(str(one['source'])))}").strip() != one["checksum"]
-    ]
-
-
-def _remote(one: c.Mapping[str, t.Any]) -> bool:
-    """Whether its source is an address, which the machine downloads from, and not a path on the controller."""
-    return str(one["source"]).startswith(("http://", "https://"))
 
 
 def _packages(host: Host, settings: Settings) -> list[str]:
@@ -333,9 +308,5 @@ def _recorded(
     for program in settings["programs"]:
         path = turning.installed(program)
         files.setdefault(path, FileBefore(bool(host.checksums.get(path)), ""))
-    for one in contents:
-        if differs(host, one):
-            there = host.files.get(one.path)
-            before = files.get(one.path) or FileBefore(there is not None, "", there.text if there else None)
-            files[one.path] = dataclasses.replace(before, written=digest(one.text))
+    files = contents_of.rewritten(host, files, contents)
     return dataclasses.replace(kept, files=files, packages=tuple(sorted({*kept.packages, *packages})))

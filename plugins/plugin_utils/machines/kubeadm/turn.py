@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import json
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import contents
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import MEMBER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     Host,
@@ -67,7 +67,7 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], 
     older = _older(now, wanted)
     outdated = (f"its containerd has not loaded {places.CONTAINERD}",) if runtime else ()
     stale = (*_stale(host, settings, writes), *outdated) if not older else ()
-    record, applied = _recorded(host.text(places.TURN)), _recorded(host.text(places.CONFIGURATION))
+    record, applied = contents.noted(host.text(places.TURN)), contents.noted(host.text(places.CONFIGURATION))
     # A run was killed when everything was done but to remove its secrets.
     begun = host.text(places.TURN) or host.fact("secrets")
     wanted_parts = documents.components(settings)
@@ -144,19 +144,8 @@ def installed(program: Settings) -> str:
     return f"{places.PROGRAMS_FOLDER}/{program['name']}"
 
 
-def holds(host: Host, path: str, program: Settings) -> bool:
-    """Whether the file is this program."""
-    return f"sha256:{host.checksums.get(path)}" == program["checksum"]
-
-
 def staged(host: Host, settings: Settings) -> bool:
     """Whether the kubelet that is set is another program than the installed one, which it replaces in the machine's turn only."""
-    return any(one["name"] == "kubelet" and not holds(host, installed(one), one) for one in settings["programs"])
-
-
-def _recorded(text: str) -> dict[str, t.Any]:
-    """What the role has recorded on the machine, in JSON."""
-    try:
-        return dict(json.loads(text))
-    except (ValueError, TypeError):
-        return {}
+    return any(
+        one["name"] == "kubelet" and not contents.holds(host, installed(one), one) for one in settings["programs"]
+    )
