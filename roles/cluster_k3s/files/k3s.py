@@ -130,8 +130,10 @@ def mounted():
 def unmount():
     tried = set()
     # A point is listed as often as something is mounted there, and goes with others that are shared.
-    while [point for point in mounted() if point not in tried]:
-        point = next(point for point in mounted() if point not in tried)
+    while True:
+        point = next((one for one in mounted() if one not in tried), None)
+        if point is None:
+            break
         tried.add(point)
         if subprocess.call(["umount", point], stderr=subprocess.DEVNULL, timeout=PATIENCE) != 0 and point in mounted():
             subprocess.call(["umount", "--lazy", point], stderr=subprocess.DEVNULL, timeout=PATIENCE)

@@ -53,6 +53,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "reload_units": bool(units or originals),
         "actions": [],
         "packages": [],
+        "held": [],
         "removed": [places.FOLDER] if recorded else [],
         "before": kept.settings.get("before", "").split(),
         "keeps": [places.KUBELET] if kept.settings.get("kubelet") else [],
