@@ -43,17 +43,11 @@ def made(trial: Trial) -> list[Kill]:
 
 
 def test_a_retirement(trial: Trial, made: list[Kill]) -> None:
-    trial.site.retired = {"a2"}
-    moments = trial.undisturbed()
-    trial.site.retired = {"a1", "a2"}
-    trial.killed("retire an agent", moments)
-    trial.is_settled()
+    trial.retire("a2", "a1")
 
 
 def test_a_join(trial: Trial, made: list[Kill]) -> None:
-    trial.site.retired = set()
-    trial.killed("join agents", kills.joining(made, trial.site.machines))
-    trial.is_settled()
+    trial.join(made)
 
 
 @pytest.fixture(scope="module")

@@ -40,17 +40,11 @@ def made(trial: Trial) -> list[Kill]:
 
 
 def test_a_retirement(trial: Trial, made: list[Kill]) -> None:
-    trial.site.retired = {"w2"}
-    moments = trial.undisturbed()
-    trial.site.retired = {"w1", "w2"}
-    trial.killed("retire an agent", moments)
-    trial.is_settled()
+    trial.retire("w2", "w1")
 
 
 def test_a_join(trial: Trial, made: list[Kill]) -> None:
-    trial.site.retired = set()
-    trial.killed("join agents", kills.joining(made, trial.site.machines))
-    trial.is_settled()
+    trial.join(made)
 
 
 def test_a_renewal_of_certificates(trial: Trial, made: list[Kill]) -> None:

@@ -53,11 +53,10 @@ def ensure_parts(say: c.Callable[[str], None], version: str = VERSION) -> Parts:
     return Parts(programs, ensure_images(programs, ensure_nft(say), pathlib.Path(busybox), say))
 
 
-class ClusterRig(BootRig):
-    """rig.machine("cp1"): a machine that can become a node. Hosts and playbooks are those of BootRig."""
+class NodesRig(BootRig):
+    """With as many instances of inotify as several nodes on one kernel need. Hosts and playbooks are those of BootRig."""
 
     def __init__(self, say: c.Callable[[str], None]) -> None:
-        self.parts = ensure_parts(say)
         with contextlib.ExitStack() as opened:
             opened.enter_context(enough_instances(cache_folder()))
             super().__init__(say)
@@ -66,6 +65,14 @@ class ClusterRig(BootRig):
     def close(self) -> None:
         with self._opened:
             super().close()
+
+
+class ClusterRig(NodesRig):
+    """rig.machine("cp1"): a machine that can become a node."""
+
+    def __init__(self, say: c.Callable[[str], None]) -> None:
+        self.parts = ensure_parts(say)
+        super().__init__(say)
 
     def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
         """Boots a machine with programs, images and the network of pods. It installs packages from the rig's repository."""

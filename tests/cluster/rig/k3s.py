@@ -13,7 +13,6 @@ HWACCEL_K3S names a real binary, which machines have instead of the stand-in.
 from __future__ import annotations
 
 import collections.abc as c
-import contextlib
 import dataclasses
 import hashlib
 import os
@@ -23,7 +22,7 @@ import shutil
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
-from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import NodesRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_nft
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import VERSION as KUBERNETES
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import Programs, ensure_programs, next_patch
@@ -40,7 +39,6 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import (
 )
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
-from ansible_collections.hwaccel.gpu.tests.tools.settings import enough_instances
 
 SOURCES = pathlib.Path(__file__).parents[1] / "k3s"
 VERSION = f"{KUBERNETES}+k3s1"
@@ -198,20 +196,13 @@ def _ensure_images(programs: Programs, busybox: pathlib.Path, say: Say) -> pathl
     return native.ensure_archives({ARCHIVE: images}, layers, contents, say)
 
 
-class K3sRig(BootRig):
+class K3sRig(NodesRig):
     """rig.machine("s1"): a machine that can become a server or an agent. versions: more versions that machines have, for an upgrade."""
 
     def __init__(self, say: c.Callable[[str], None], *versions: str) -> None:
         self.k3s, *more = (ensure_k3s(say, version) for version in (VERSION, *versions))
         self.versions = {one.version: one for one in (self.k3s, *more)}
-        with contextlib.ExitStack() as opened:
-            opened.enter_context(enough_instances(cache_folder()))
-            super().__init__(say)
-            self._opened = opened.pop_all()
-
-    def close(self) -> None:
-        with self._opened:
-            super().close()
+        super().__init__(say)
 
     def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
         """Boots a machine on which containerd is installed and does not run, since the stand-in runs it as K3s runs its own."""

@@ -55,6 +55,20 @@ class Trial:
         print(f"{what}: {middle - began:.0f} s until then; the next run: {time.monotonic() - middle:.0f} s", flush=True)
         self._is_idle(*arguments)
 
+    def retire(self, first: str, second: str) -> None:
+        """Takes out an agent, and another one in a run that is killed."""
+        self.site.retired = {first}
+        moments = self.undisturbed()
+        self.site.retired = {first, second}
+        self.killed("retire an agent", moments)
+        self.is_settled()
+
+    def join(self, made: list[Kill]) -> None:
+        """Lets those that were taken out join again. made: moments of the run that has made the cluster."""
+        self.site.retired = set()
+        self.killed("join agents", kills.joining(made, self.site.machines))
+        self.is_settled()
+
     def teardown(self) -> tuple[str, ...]:
         uid = self.site.client().get(_NAMESPACE, "kube-system")["metadata"]["uid"]
         return ("-e", f"{self.site.playbook}_entry=teardown", "-e", f"hwaccel_confirm={uid}")
