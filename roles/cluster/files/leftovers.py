@@ -22,7 +22,8 @@ import sys
 ROOT = ""
 #: Interfaces that network plugins and kube-proxy make, not those of pods, which end with them.
 INTERFACES = re.compile(
-    r"(cni0|flannel(-v6)?\..+|flannel-wg(-v6)?|vxlan(-v6)?\.calico|wireguard\.cali|cilium_.+|kube-ipvs0|kube-bridge|nodelocaldns|weave|antrea-.+|ovn-k8s-mp\d+)$"
+    r"(cni0|flannel(-v6)?\..+|flannel-wg(-v6)?|vxlan(-v6)?\.calico|wireguard\.cali|cilium_.+"
+    r"|kube-ipvs0|kube-bridge|nodelocaldns|weave|antrea-.+|ovn-k8s-mp\d+)$"
 )
 #: As these plugins and their operators name their files.
 CONFIGURATIONS = re.compile(
