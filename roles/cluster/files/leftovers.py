@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Removes what a distribution leaves on a machine (https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-reset/#cleanup-notes).
 
-leftovers.py network [BEFORE...]   removes rules of kube-proxy, which does it itself, chains of the kubelet, interfaces and configurations of known network
-                                   plugins. BEFORE: paths of interfaces and configurations that were there before the machine became a node, and stay
+leftovers.py network [--programs=FOLDER] [BEFORE...]
+                                   removes rules of kube-proxy, which does it itself where its image is there, chains of the kubelet, interfaces and
+                                   configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there before the
+                                   machine became a node, and stay. FOLDER: of programs, for example iptables, that the machine may lack
 leftovers.py folders FOLDER...     removes these folders, and those in them, that are empty
 
 Each prints a line for what it has removed, or what stays. What others have made stays. Needs Python 3.6 or newer, and nothing else.
@@ -31,6 +33,8 @@ CONFIGURATIONS = re.compile(
 )
 #: Of the kubelet, of kube-proxy in its mode iptables, and of flannel. Others than nodes have those of CNI plugins, too.
 CHAINS = re.compile(r"(KUBE|FLANNEL)-")
+#: Tables of nft that belong to kube-proxy in its mode nftables (pkg/proxy/nftables/proxier.go of Kubernetes), and to flannel (pkg/trafficmngr/nftables).
+TABLES = re.compile(r"table (ip6?) (kube-proxy|flannel-ipv[46])$")
 #: Seconds for a program.
 PATIENCE = 60
 
@@ -78,6 +82,13 @@ def chains():
             print(f"remove chains of {tool}: {', '.join(chain for _table, chain in made)}")
 
 
+def tables():
+    for line in (run("nft", "list", "tables") or b"").decode("utf-8", "replace").splitlines():
+        found = TABLES.match(line.strip())
+        if found and run("nft", "delete", "table", *found.groups()) is not None:
+            print(f"remove the table {' '.join(found.groups())} of nft")
+
+
 def interfaces(before):
     for path in sorted(glob.glob(ROOT + "/sys/class/net/*")):
         name = os.path.basename(path)
@@ -106,8 +117,11 @@ def main(what, *before):
     if what == "folders":
         folders(before)
         return
+    programs = [one.partition("=")[2] for one in before if one.startswith("--programs=")]
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *programs])
     proxy()
     chains()
+    tables()
     interfaces(before)
     configurations(before)
 

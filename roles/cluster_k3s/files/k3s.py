@@ -5,8 +5,8 @@
 
 k3s.py await UNIT SECONDS   ends with status 0 once the unit has said that it is ready. Prints why it is not, and ends with status 1, if it has ended
                             ATTEMPTS times, or is not ready after so many seconds
-k3s.py reset                stops K3s with all containers that it has started, and removes what it has made: data, mounts, sockets, tokens. Archives of
-                            images stay
+k3s.py stop                 stops K3s with all containers that it has started
+k3s.py reset                does so, and removes what K3s has made: data, mounts, sockets, tokens. Archives of images stay
 k3s.py remove [PATH...]     removes these, too, but none of these paths
 
 Units notify systemd when they serve (sd_notify in pkg/cli of K3s). Containers outlive K3s, so that it can be restarted, and have to be ended by
@@ -146,11 +146,18 @@ def unmount():
         raise OSError(f"still mounted: {', '.join(left)}")
 
 
-def remove(keeps):
+def stop():
     for unit in UNITS:
         if os.path.exists(f"{ROOT}/etc/systemd/system/{unit}.service"):
+            if subprocess.call(["systemctl", "is-active", "--quiet", unit], timeout=PATIENCE) == 0:
+                print(f"stop {unit}")
             subprocess.check_call(["systemctl", "disable", "--now", unit], stderr=subprocess.DEVNULL, timeout=PATIENCE)
     end()
+    return 0
+
+
+def remove(keeps):
+    stop()
     unmount()
     for path in MADE:
         if clear(ROOT + path, keeps):
@@ -184,11 +191,11 @@ def clear(path, keeps):
 
 
 def main(what, *arguments):
-    return (
-        wait(*arguments)
-        if what == "await"
-        else remove([ROOT + path for path in ([IMAGES] if what == "reset" else arguments)])
-    )
+    if what == "await":
+        return wait(*arguments)
+    if what == "stop":
+        return stop()
+    return remove([ROOT + path for path in ([IMAGES] if what == "reset" else arguments)])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import time
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import kills
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import SECRETS, Site
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import SECRETS, Site, nft
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
@@ -107,6 +107,7 @@ class Trial:
             f"ls -d {' '.join(self.site.made)} 2>/dev/null || :; find /var/lib/hwaccel-gpu -type f ! -name '*.db' 2>/dev/null || :"
         )
         assert left == "", (name, left)
+        assert "kube-proxy" not in nft(machine, "list", "tables"), name
 
     def _is_idle(self, *arguments: str) -> None:
         again = self.site.done(*arguments)

@@ -84,6 +84,37 @@ def test_chains_of_the_kubelet_go_one_by_one_and_rules_of_others_stay(
     assert capsys.readouterr().out == "remove chains of iptables: KUBE-FIREWALL\n"
 
 
+def test_tables_of_nft_that_belong_to_the_network_of_pods_go(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = "table ip kube-proxy\ntable ip6 kube-proxy\ntable inet filter\ntable ip flannel-ipv4\ntable inet kube-proxy-mine\n"
+    leftovers.answers = {"nft": listed.encode()}
+    leftovers.main("network")
+    assert [argv[2:] for argv in leftovers.called if argv[:2] == ("nft", "delete")] == [
+        ("table", "ip", "kube-proxy"),
+        ("table", "ip6", "kube-proxy"),
+        ("table", "ip", "flannel-ipv4"),
+    ]
+    assert "remove the table ip kube-proxy of nft\n" in capsys.readouterr().out
+
+
+def test_programs_of_the_distribution_are_used_where_the_machine_has_none(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, mine, theirs = loaded(PATH), tmp_path / "mine", tmp_path / "theirs"
+    module.ROOT = str(tmp_path)
+    for folder in (mine, theirs):
+        folder.mkdir()
+    said = "echo table ip kube-proxy"
+    (theirs / "nft").write_text(f"#!/bin/sh\n{said}\n", encoding="utf-8")
+    (theirs / "nft").chmod(0o755)
+    monkeypatch.setenv("PATH", str(mine))
+    module.main("network")
+    assert capsys.readouterr().out == ""
+    module.main("network", f"--programs={theirs}", "/sys/class/net/cni0")
+    assert capsys.readouterr().out == "remove the table ip kube-proxy of nft\n"
+
+
 @pytest.mark.parametrize(
     ("ends", "told"),
     [(b"", "remove the rules of kube-proxy\n"), (None, "rules of kube-proxy stay until the next boot\n")],
