@@ -60,6 +60,7 @@ class Machines:
     def close(self) -> None:
         for machine in self._machines.values():
             machine.stop()
+        network.take_down()
         release_storage(self.podman.folder)
         remove_control_groups()
         shutil.rmtree(self.folder)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import json
 import subprocess
 
 BRIDGE = "rig0"
@@ -35,6 +36,16 @@ def set_up() -> None:
     for setting in ("ip_forward", f"conf/{BRIDGE}/route_localnet"):
         with open(f"/proc/sys/net/ipv4/{setting}", "w", encoding="ascii") as file:
             file.write("1")
+
+
+def take_down() -> None:
+    """Removes the bridge, so that another rig can follow, and the cables, which the kernel would remove some time after their machines' namespaces."""
+    shown = ["ip", "-json", "link", "show", "master", BRIDGE]
+    listed = subprocess.run(shown, check=True, capture_output=True, text=True, timeout=240).stdout
+    for cable in json.loads(listed or "[]"):
+        # It may go at the same time.
+        subprocess.run(["ip", "link", "delete", cable["ifname"]], check=False, capture_output=True, timeout=240)
+    ip("link", "delete", BRIDGE)
 
 
 def publish(api_server_port: int) -> None:
