@@ -26,7 +26,7 @@ var externals = map[string]func([]string) error{
 				return err
 			}
 		}
-		return become("/usr/bin/ctr", "ctr", arguments)
+		return become(part("ctr"), "ctr", arguments)
 	},
 	"crictl":       absent("crictl"),
 	"check-config": absent("check-config"),

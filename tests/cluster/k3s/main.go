@@ -1,5 +1,5 @@
 // Command k3s stands in for K3s, whose binary is not to be had where the tests run. It is a front around real parts: etcd, the API server, the controller
-// manager, the scheduler, kubelet, kube-proxy, and the machine's containerd. What it does itself is imitated from K3s' code; behaviours.yml has the places.
+// manager, the scheduler, kubelet, kube-proxy, containerd, and the machine's runc. What it does itself is imitated from K3s' code; behaviours.yml has the places.
 package main
 
 import (
@@ -149,6 +149,7 @@ func stage(dataDir string, bundledFirst bool) error {
 		links["parts/"+name] = part("control-plane")
 	}
 	links["aux/nft"] = part("nft")
+	links["containerd"], links["containerd-shim-runc-v2"] = part("containerd"), part("containerd-shim-runc-v2")
 	for name, target := range links {
 		path := filepath.Join(bin, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

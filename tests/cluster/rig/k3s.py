@@ -26,6 +26,7 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import NodesR
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_nft
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import VERSION as KUBERNETES
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import Programs, ensure_programs, next_patch
+from ansible_collections.hwaccel.gpu.tests.node.rig import components
 from ansible_collections.hwaccel.gpu.tests.node.rig import images as native
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import (
@@ -137,21 +138,28 @@ def ensure_k3s(say: Say, version: str = VERSION) -> K3s:
     binary, _key = ensure_binary(say, version)
     programs = ensure_programs(say, version)
     kubectl, kubectl_key = ensure_kubectl(say)
-    parts = _ensure_parts(programs, kubectl, kubectl_key, ensure_nft(say))
+    parts = _ensure_parts(programs, kubectl, kubectl_key, ensure_nft(say), say)
     images = _ensure_images(programs, pathlib.Path(busybox), say)
     return K3s(version, pathlib.Path(os.environ.get(REAL) or binary), parts, images)
 
 
-def _ensure_parts(programs: Programs, kubectl: pathlib.Path, kubectl_key: str, nft: pathlib.Path) -> pathlib.Path:
+def _ensure_parts(
+    programs: Programs, kubectl: pathlib.Path, kubectl_key: str, nft: pathlib.Path, say: Say
+) -> pathlib.Path:
     """A folder with all parts of a version, which are links into the cache where that is possible."""
     files = {name: programs.packed[name] for name in ("kube-proxy", "etcd", "etcdutl", "control-plane")}
     files |= {"kubelet": programs.installed / "kubelet", "kubectl": kubectl}
     program = next(f"/{path.relative_to(nft)}" for path in nft.rglob("nft") if path.is_file())
+    containerd = ensured(
+        Builder(cache_folder() / "node", components.SOURCES, os.environ, say),
+        [one for one in components.parts() if one.name == components.CONTAINERD],
+    )
+    files |= {name: containerd.program(name) for name in ("containerd", "containerd-shim-runc-v2", "ctr")}
     texts = {
         "nft": _NFT.format(inside=INSIDE, version=programs.version, program=program),
         "kubelet.yaml": yaml.safe_dump(IN_CONTAINER),
     }
-    described = "".join((programs.key, kubectl_key, nft.name, *texts.values()))
+    described = "".join((programs.key, kubectl_key, nft.name, containerd.key, *texts.values()))
     folder = cache_folder() / "node" / "k3s" / hashlib.sha256(described.encode()).hexdigest()[:24]
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
@@ -205,12 +213,12 @@ class K3sRig(NodesRig):
         super().__init__(say)
 
     def machine(self, name: str, shares: dict[str, str] | None = None) -> Machine:
-        """Boots a machine on which containerd is installed and does not run, since the stand-in runs it as K3s runs its own."""
+        """Boots a machine without a containerd of its own, which K3s brings."""
         mounts: dict[str, str] = {}
         for one in self.versions.values():
             mounts |= one.shares()
         machine = super().machine(name, {**mounts, **(shares or {})})
-        machine.sh("systemctl disable --quiet --now containerd")
+        machine.sh("systemctl mask --quiet --now containerd; rm -f /usr/bin/containerd* /usr/bin/ctr")
         for unit in ("k3s", "k3s-agent"):
             machine.write(f"/etc/systemd/system/{unit}.service.d/rig.conf", _UNIT)
         # nft prints numbers without it, and a kube-proxy that starts again deletes all elements that it then does not recognize.
