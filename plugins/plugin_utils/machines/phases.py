@@ -28,7 +28,8 @@ class Phase:
     """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends the
     phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
     default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do. after_installation: whether it is only for clusters
-    of which machines were installed in this run.
+    of which machines were installed in this run. installers: whose clusters have it, all if empty. announced: whether it has only machines with an outcome of
+    it, which another phase's preflight has given them.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
     """
@@ -40,6 +41,8 @@ class Phase:
     at_a_time: tuple[str, str] = ("", "100%")
     only_if_due: bool = False
     after_installation: bool = False
+    installers: tuple[str, ...] = ()
+    announced: bool = False
 
 
 #: Of site, in order.
@@ -52,6 +55,8 @@ PHASES = (
         if_set=("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address", "machine_boot_hypervisor"),
         at_a_time=("hwaccel_boots_at_a_time", "10"),
     ),
+    # K3s looks for NVIDIA's runtime only when it starts, so its first start should find it (findNvidiaContainerRuntimes in its pkg/agent/containerd).
+    Phase("toolkit", _NODES, installers=("k3s",), announced=True),
     Phase(CLUSTER, _NODES),
     Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%"), only_if_due=True),
     # Boot servers learn which machines have joined, so that the next run has nothing to tell them.
@@ -73,11 +78,13 @@ def named(name: str) -> Phase:
 
 
 def idle(name: str, hosts: c.Iterable[str], of_cluster: Row | None, outcomes: c.Mapping[str, Row]) -> list[str]:
-    """Machines of a cluster that a phase leaves out: its preflight has found nothing to do there, and nothing was changed since, neither on the machine nor in
+    """Machines of a cluster that a phase leaves out: a preflight has found nothing to do there, and nothing was changed since, neither on the machine nor in
     the cluster. To observe them once more takes as long as the preflight did, batch by batch.
 
     of_cluster: outcome of the cluster's host in the phase CLUSTER. outcomes: by host and phase.
     """
+    if named(name).announced:
+        return [host for host in hosts if name not in outcomes[host]]
     if not named(name).only_if_due or not _is_unchanged(of_cluster):
         return []
     return [host for host in hosts if name in outcomes[host] and all(map(_is_unchanged, outcomes[host].values()))]
@@ -123,7 +130,11 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
     for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase.groups))):
         variables = hostvars[name]
         owner = str(variables.get("hwaccel_cluster") or "") or default
-        if owner is not None and (owner in clusters or not owner) and _taken(phase, variables):
+        if owner is None or (owner and owner not in clusters):
+            continue
+        if phase.installers and hostvars[owner].get("hwaccel_installer") not in phase.installers:
+            continue
+        if _taken(phase, variables):
             found.setdefault(owner, []).append(name)
     return found
 

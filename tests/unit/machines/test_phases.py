@@ -58,12 +58,20 @@ def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
         "load_balancer": ["shared1", "lb-a", "shared2"],
         "dns_pxe": ["boot"],
         "machine_boot": ["a-w1"],
+        "toolkit": [],
         "cluster": ["a-cp", "a-w1", "a-w2", "a-w3", "a-old", "a-e1", "b-cp", "b-w1"],
         "node_runtime": ["a-cp", "a-w1", "b-cp", "a-w2", "a-w3", "b-w1", "a-e1"],
         "nodes_joined": ["boot"],
     }
     assert hosts("b")["load_balancer"] == ["shared1", "shared2"]
     assert hosts(["a"])["node_runtime"] == ["a-cp", "a-w1", "a-w2", "a-w3", "a-e1"]
+
+
+def test_the_toolkit_comes_before_k3s_only() -> None:
+    known = {**HOSTS, "b": {**HOSTS["b"], "hwaccel_installer": "k3s"}}
+    assert phases.planned(GROUPS, known)["toolkit"]["hosts"] == ["b-cp", "b-w1"]
+    outcomes = {"b-cp": {"toolkit": DONE}, "b-w1": {"node_runtime": DONE}}
+    assert phases.idle("toolkit", ["b-cp", "b-w1"], None, outcomes) == ["b-w1"]
 
 
 def test_batches_of_clusters_are_independent() -> None:
@@ -92,8 +100,8 @@ def test_site_and_its_preflight_run_all_phases_in_their_order() -> None:
         return found
 
     assert ran("site.yml") == NAMES
-    # The preflight of the boot servers is that of both phases.
-    assert sorted(ran("plan.yml") + ran("machines_plan.yml")) == sorted(set(NAMES) - {"nodes_joined"})
+    # The preflight of the boot servers is that of both phases, and so is that of node_runtime.
+    assert sorted(ran("plan.yml") + ran("machines_plan.yml")) == sorted(set(NAMES) - {"nodes_joined", "toolkit"})
     assert {path.stem for path in (PLAYBOOKS / "tasks" / "phases").iterdir()} == set(NAMES) - {"cluster"}
 
 

@@ -48,10 +48,18 @@ def service(host: Host, engine: Engine) -> str:
     return next((unit for unit in engine.units if host.unit(unit).loaded), "")
 
 
+def coming(host: Host, settings: Settings) -> Engine | None:
+    """The engine that the cluster's installer brings, and that looks for the runtime when it starts, if it is not there yet."""
+    brings = (engine for engine in ENGINES if engine.name == settings.get("follows"))
+    return next((engine for engine in brings if not service(host, engine)), None)
+
+
 def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], list[Fault]]:
     """Engines that get the runtime, messages about the others, and problems of names in the settings."""
     requested = list(settings["engines"])
-    here = [engine for engine in ENGINES if service(host, engine)]
+    later = coming(host, settings)
+    here = [engine for engine in ENGINES if service(host, engine) or engine == later]
+    told = [f"{later.name} comes with the cluster, and finds the runtime when it starts first"] if later else []
     if requested:
         missing = sorted(set(requested) - {engine.name for engine in here})
         why = f"the machine has {', '.join(engine.name for engine in here) or 'none'}"
@@ -64,10 +72,11 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
             )
             for name in missing
         ]
-        return [engine for engine in here if engine.name in requested], [], faults
+        return [engine for engine in here if engine.name in requested], told, faults
     config = settings["containerd_config"]
     idle = [engine for engine in here if engine.name == "containerd" and not containerd.serves_pods(host, config)]
     messages = [f"containerd serves no pods ({config} disables its plugin cri): it is not changed" for _engine in idle]
+    messages += told
     found = [engine for engine in here if engine not in idle]
     if not found and settings.get("follows"):
         return [], [*messages, "the container engine comes with the cluster, and is configured then"], []

@@ -56,7 +56,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     actions: for services that do not run with the files on disk, as services.Action.
     drain: why the node is drained before these, empty if it is not; releases: whether this run or an earlier one may have drained the node.
     toolkit: whether packages are installed (install), with which manager, and their names. cdi: how the specification is generated, or empty.
-    selinux: whether container_use_devices is enabled. originals: paths to copy before the first change.
+    ahead: whether all this is done before the cluster brings the container engine. selinux: whether container_use_devices is enabled.
+    originals: paths to copy before the first change.
     record: text for teardown, empty if the machine has it already.
     """
     faults = [*oneline.faults("node_runtime", settings, ("repository_key",)), *_credential_faults(settings)]
@@ -89,6 +90,7 @@ def _credential_faults(settings: Settings) -> list[Fault]:
 
 def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: list[Fault]) -> dict[str, t.Any]:
     restarts = _rendered(host, settings, made, faults)
+    made.absent = [path for path in made.absent if path in host.files]
     made.contents += _toolkit_config(host, settings, kept)
     described = settings["cdi"] and cdi.can(host)
     if described and cdi.refreshed_by(host) == cdi.OURS:
@@ -110,11 +112,12 @@ def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: 
         **drained,
         "actions": [restart.action.as_dict() for restart in restarts],
         "toolkit": toolkit,
+        "ahead": engines.coming(host, settings) is not None,
         "selinux": selinux,
         "originals": [path for path in added if new.files[path].existed],
         "record": record.changed(host, originals.ROLE, new),
         "cdi": _described(host) if described else {},
-        "changes": changes + [path for path in made.absent if path in host.files],
+        "changes": changes + made.absent,
     }
 
 
@@ -210,7 +213,8 @@ class Restart:
 
 def _drained(host: Host, settings: Settings, restarts: c.Sequence[Restart]) -> dict[str, t.Any]:
     """drain: why the node is drained before these restarts, empty if it is not. releases: whether this run or an earlier one may have drained it."""
-    if settings["drain"] == NEVER:
+    # There is no node before its cluster brings the container engine.
+    if settings["drain"] == NEVER or engines.coming(host, settings):
         return {"drain": "", "releases": False}
     if settings["drain"] == ALWAYS:
         return {"drain": "node_runtime_drain says so" if restarts else "", "releases": True}
@@ -330,6 +334,7 @@ def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[s
         "checks": [check.as_dict() for check in made.checks],
         "actions": [],
         "toolkit": {"install": False},
+        "ahead": False,
         "selinux": False,
         "originals": [],
         "record": "",

@@ -13,7 +13,13 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Command, File, Host, Unit
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import containerd, docker, originals, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
+    containerd,
+    docker,
+    drop_ins,
+    originals,
+    plan,
+)
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime import machines
 from ansible_collections.hwaccel.gpu.tests.unit.machines.runtime.machines import CRI, EDITED
 
@@ -120,9 +126,33 @@ def test_an_engine_that_comes_with_the_cluster_is_no_problem_before() -> None:
     host = machine()
     host.units.clear()
     assert any("no container engine is installed" in text for text in texts(planned(host)))
-    result = planned(host, follows=True)
-    assert result["faults"] == []
+    result = planned(host, follows="kubeadm")
+    assert (result["faults"], result["ahead"]) == ([], False)
     assert "the container engine comes with the cluster, and is configured then" in result["messages"]
+
+
+@pytest.mark.parametrize("engines", [[], ["k3s"], ["docker", "k3s"]])
+def test_k3s_finds_the_toolkit_when_it_starts_first(engines: list[str]) -> None:
+    host = machine({docker.CONFIG: "{}"}, package="", runtime_binary="")
+    host.units.clear()
+    if "docker" in engines:
+        host.units["docker"] = Unit(loaded=True)
+    given = {"engines": engines, "follows": "k3s", "toolkit_source": "archive", "archive": "/tmp/x"}
+    result = planned(host, **given, default_runtime=True)
+    assert (result["faults"], result["ahead"], result["toolkit"]["install"]) == ([], True, True)
+    assert drop_ins.drop_in("k3s") in result["contents"]
+    assert result["actions"] == []
+    # There is no node yet that could be drained, or released.
+    assert [
+        planned(host, **{**given, "drain": value})[name]
+        for value in ("always", "ends_pods")
+        for name in ("drain", "releases")
+    ] == ["", False] * 2
+    assert "k3s comes with the cluster, and finds the runtime when it starts first" in result["messages"]
+    # Nothing is predicted of a file that is not there.
+    assert planned(host, **given)["absent"] == []
+    host.units["k3s-agent"] = Unit(loaded=True, active=True)
+    assert planned(host, **given)["ahead"] is False
 
 
 def test_a_runtime_of_the_role_is_not_an_existing_one() -> None:
