@@ -78,7 +78,9 @@ def _endpoint(machines: c.Sequence[Machine], answer: Answer) -> list[Fault]:
     if not answer.answers:
         return []
     owners = authorities(machines)
-    if not owners and all(one.found for one in machines if one.role == SERVER):
+    # A machine that was begun may have the authority of a cluster that it does not serve.
+    members = any(one.joined or one.has_data for one in machines)
+    if not members and all(one.found for one in machines if one.role == SERVER):
         what = "the endpoint answers, and no machine of the group is a member"
         why = f"its certificate authority is {short(answer.authority)}" if answer.authority else ""
         next_step = "set an endpoint that nothing uses yet, or add a server of that cluster to the group control_plane"

@@ -273,6 +273,14 @@ def test_an_endpoint_of_others_is_a_fault_where_no_machine_is_a_member(authority
     assert "the endpoint answers, and no machine of the group is a member" in text
 
 
+def test_nothing_is_initialized_while_an_endpoint_answers() -> None:
+    """A server that was begun, has the authority of its cluster, and no data."""
+    begun = [found(HALF, authority=OURS), *ABSENT_SERVERS[1:]]
+    told = faults(decide(machines(begun), WISH, OF_OURS))
+    assert "the endpoint answers, and no machine of the group is a member" in told
+    assert (INIT, ("cp1",)) in steps(decide(machines(begun), WISH, NOTHING))
+
+
 def test_an_endpoint_that_answers_is_no_fault_where_servers_could_not_be_observed() -> None:
     text = faults(decide(machines([None, None, None]), WISH, OF_OURS))
     assert "the endpoint answers" not in text
