@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import ensure_components
+from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import install_driver
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import (
     CONTAINERD,
     MEMORY_MIB,
@@ -28,6 +29,11 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 IMAGES = "/opt/gpu-images"
 #: Driver images for operating system and kernel of the machines.
 DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
+#: What a loaded driver and its packages have beside the files that NVIDIA's container toolkit reads.
+_LOADED = f"""cp {PROGRAMS}/stand-in /usr/bin/nvidia-smi
+for module in nvidia nvidia_uvm nvidia_modeset; do
+  mkdir -p /sys/module/$module; cd /sys/module/$module; [ -e version ] || cp ../nvidia/version .; echo 0 >refcnt; echo live >initstate
+done"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +59,19 @@ class Gpus:
         )
         if count:
             simulate_gpus(machine, count)
+
+    def install_with_driver(self, machine: Machine, count: int) -> None:
+        """Before the machine becomes a node whose distribution brings containerd and imports the images: `count` GPUs with a driver, which may be none."""
+        show_modules(machine)
+        if count:
+            simulate_gpus(machine, count)
+            install_driver(machine, count)
+            machine.sh(_LOADED)
+
+    @property
+    def archives(self) -> list[pathlib.Path]:
+        """Of the images, on the host."""
+        return sorted(self.images.glob("*.tar"))
 
 
 def ensure_gpus(say: c.Callable[[str], None], drivers: c.Mapping[str, str]) -> Gpus:

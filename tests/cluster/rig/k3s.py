@@ -38,7 +38,7 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.components import (
     forget_unused,
     used,
 )
-from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import FIRST_PROGRAMS, IN_CONTAINER
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 SOURCES = pathlib.Path(__file__).parents[1] / "k3s"
@@ -48,8 +48,16 @@ REAL = "HWACCEL_K3S"
 #: Folder on machines with binaries, parts and archives of each version.
 INSIDE = "/opt/k3s"
 ARCHIVE = "k3s-airgap-images-amd64.tar"
-#: Units of machines that are containers cannot have the limits that K3s' units ask for, and the rig prepares the machine before them.
-_UNIT = "[Unit]\nAfter=rig-prepare.service\n[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
+#: Units of machines that are containers cannot have the limits that K3s' units ask for, and the rig prepares the machine before them. Its substitute of runc
+#: shows the modules of a simulated driver, where there is one.
+_UNIT = f"""[Unit]
+After=rig-prepare.service
+[Service]
+Environment=PATH={FIRST_PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+OOMScoreAdjust=
+LimitNOFILE=20000
+LimitNPROC=infinity
+"""
 #: The stand-in calls Debian's nft, which machines do not have, with the libraries beside it.
 _NFT = """#!/bin/sh
 root={inside}/{version}/nft-root

@@ -27,9 +27,10 @@ DISABLED = ["coredns", "local-storage", "metrics-server", "servicelb", "traefik"
 
 @dataclasses.dataclass
 class K3sSite(Site):
-    """k3s: of the version that is set, by default the rig's."""
+    """k3s: of the version that is set, by default the rig's. of_machines: variables of each machine."""
 
     k3s: K3s | None = None
+    of_machines: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     playbook: t.ClassVar[str] = "cluster_k3s"
     admin: t.ClassVar[str] = "/etc/rancher/k3s/k3s.yaml"
     authority: t.ClassVar[str] = f"{DATA}/agent/server-ca.crt"
@@ -43,7 +44,16 @@ class K3sSite(Site):
     )
 
     def boot(self, name: str) -> Machine:
-        return self.rig.machine(name, self.shares)
+        machine = self.rig.machine(name, {**self.shares, **(self.gpu_parts.shares if self.gpu_parts else {})})
+        if self.gpu_parts:
+            self.gpu_parts.install_with_driver(machine, self.with_gpus.get(name, 0))
+        return machine
+
+    def groups(self) -> dict[str, dict[str, dict[str, t.Any]]]:
+        groups = super().groups()
+        return {
+            group: {name: {**one, **self.of_machines} for name, one in hosts.items()} for group, hosts in groups.items()
+        }
 
     def voters(self, machine: Machine) -> set[str]:
         """K3s calls a member as its node, and a number after it."""
@@ -54,13 +64,14 @@ class K3sSite(Site):
     def cluster(self) -> dict[str, t.Any]:
         assert isinstance(self.rig, K3sRig)
         k3s = self.k3s or self.rig.k3s
+        archives = self.gpu_parts.archives if self.gpu_parts else ()
         return {
             "ansible_connection": "local",
             "hwaccel_installer": "k3s",
             "hwaccel_machines_at_a_time": 2,
             "cluster_k3s_version": k3s.version,
             "cluster_k3s_programs": [file_of(k3s.binary)],
-            "cluster_k3s_images": [file_of(k3s.images / ARCHIVE)],
+            "cluster_k3s_images": [file_of(path) for path in (k3s.images / ARCHIVE, *archives)],
             "cluster_k3s_pod_network": POD_SUBNET,
             "cluster_k3s_service_network": SERVICE_SUBNET,
             "cluster_k3s_flannel_backend": "host-gw",

@@ -74,6 +74,19 @@ def _packed(components: Components, folder: pathlib.Path) -> pathlib.Path:
     return archive
 
 
+def toolkit_variables(components: Components, folder: pathlib.Path) -> dict[str, t.Any]:
+    """Of machines whose toolkit is installed from an archive. folder: an empty folder."""
+    archive = _packed(components, folder)
+    return {
+        "node_runtime_toolkit_source": "archive",
+        "node_runtime_archive": str(archive),
+        "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
+        # The tests must not depend on the disk and the clock of the machine on which they run.
+        "node_runtime_min_disk_gib": 0.1,
+        "node_runtime_skipped_checks": ["clock"],
+    }
+
+
 @dataclasses.dataclass
 class Site:
     """An inventory with one machine. login: environment of the connection. variables: of the host. warnings: regular expressions of expected warnings."""
@@ -87,14 +100,8 @@ class Site:
     @classmethod
     def of(cls, machine: Machine, folder: pathlib.Path, components: Components) -> Site:
         """A machine whose toolkit is installed from an archive. folder: an empty folder."""
-        archive = _packed(components, folder)
         variables = {
-            "node_runtime_toolkit_source": "archive",
-            "node_runtime_archive": str(archive),
-            "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
-            # The tests must not depend on the disk and the clock of the machine on which they run.
-            "node_runtime_min_disk_gib": 0.1,
-            "node_runtime_skipped_checks": ["clock"],
+            **toolkit_variables(components, folder),
             "ansible_python_interpreter": PYTHON,
             "ansible_user": "root",
         }

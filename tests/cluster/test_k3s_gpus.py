@@ -1,0 +1,115 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From bare machines with a driver to a GPU on which a pod has computed, by site, on K3s.
+
+The machine with GPUs gets NVIDIA's container toolkit, the real one, before K3s starts there first.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import time
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
+from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable, ensure_components
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_variables
+
+pytestmark = pytest.mark.slow
+_POLICY, _LOG = "/etc/rancher/audit.yaml", "/var/log/audit.log"
+#: Writes of whoever has the admin kubeconfig, which is us.
+_AUDITED = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "users": ["system:admin"],
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+        },
+        {"level": "None"},
+    ],
+}
+
+
+def made(
+    rig: K3sRig, folder: pathlib.Path, servers: tuple[str, ...], agents: tuple[str, ...], balancer: str = ""
+) -> K3sSite:
+    """A site whose first agent has two GPUs and a driver. folder: an empty one. Skips tests if this machine cannot have the parts."""
+    try:
+        parts = gpus.ensure_gpus(say, gpus.DRIVERS)
+        toolkit = toolkit_variables(ensure_components(say), folder)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    site = K3sSite(rig, servers, agents, balancer, with_gpus={agents[0]: 2}, gpu_parts=parts, of_machines=toolkit)
+    # The machine has the runtime from the role node_runtime (docs/container-runtime.md).
+    site.labels = {agents[0]: {"pool": "a", "nvidia.com/gpu.deploy.container-toolkit": "false"}}
+    pool = {**gpus.pool("a", "pool=a", 2), "driver": {"provider": "host"}}
+    site.variables |= gpus.variables([pool], gpus.DRIVERS)
+    audit = {"audit-policy-file": _POLICY, "audit-log-path": _LOG}
+    site.variables["cluster_k3s_server_configuration"] = {
+        "kube-apiserver-arg": [f"{name}={value}" for name, value in audit.items()]
+    }
+    for name in servers:
+        site.machines[name].write(_POLICY, yaml.safe_dump(_AUDITED))
+    return site
+
+
+def writes(site: K3sSite) -> list[str]:
+    """What the API servers have logged of us, one line each."""
+    return [
+        f"{one['verb']} {one['requestURI']}"
+        for name in site.servers
+        for one in map(json.loads, site.machines[name].read(_LOG).splitlines())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("servers", "agents", "balancer"),
+    [(("s1",), ("a1",), ""), (("cp1", "cp2", "cp3"), ("w1", "w2"), "lb")],
+    ids=["one-server", "three-servers"],
+)
+def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(
+    k3s_rig: K3sRig,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    servers: tuple[str, ...],
+    agents: tuple[str, ...],
+    balancer: str,
+) -> None:
+    site = made(k3s_rig, tmp_path, servers, agents, balancer)
+    with_gpus = site.machines[agents[0]]
+    checked = site.play("site", "--check")
+    assert checked.rc == 0, checked.stdout[-6000:]
+    assert with_gpus.sh("ls /usr/local/bin/k3s /usr/bin/nvidia-ctk 2>/dev/null || :") == ""
+    began = time.monotonic()
+    first = site.play("site")
+    between = time.monotonic()
+    assert first.rc == 0, first.stdout[-8000:]
+    assert gpus_of(site.client().get(NODE, agents[0])) == 2
+    # K3s has found the runtime when it started first, so nothing was restarted for it.
+    config = with_gpus.read(f"{DATA}/agent/etc/containerd/config.toml")
+    assert "runtimes.'nvidia'.options" in config and "/usr/bin/nvidia-container-runtime" in config
+    phases = [text for text in first.summary["one"]["changes"] if text.startswith(("toolkit: ", "node_runtime: "))]
+    assert phases and all(text.startswith(f"toolkit: {agents[0]}: ") for text in phases), phases
+    assert [
+        text for text in checked.summary["one"]["changes"] if text.startswith(("toolkit: ", "node_runtime: "))
+    ] == phases
+    written = writes(site)
+    assert written
+    middle = time.monotonic()
+    second = site.play("site")
+    with capsys.disabled():
+        print(f"\nsite: {between - began:.0f} s; the second run: {time.monotonic() - middle:.0f} s")
+    assert (second.rc, second.changed()) == (0, 0), second.stdout[-6000:]
+    assert writes(site) == written
