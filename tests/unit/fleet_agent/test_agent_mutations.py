@@ -164,8 +164,9 @@ def test_a_mutation_keeps_the_node_without_gpus_and_is_named(world, mutated, cha
     ("change", "message"),
     [
         (
+            # As if the host had its own toolkit.
             variable("NVIDIA_CDI_HOOK_PATH", "/usr/local/nvidia/toolkit/nvidia-cdi-hok"),
-            "fork/exec /usr/local/nvidia/toolkit/nvidia-cdi-hok",
+            "fork/exec /usr/bin/nvidia-cdi-hook",
         ),
         (variable("NVIDIA_CDI_HOOK_PATH", None), "fork/exec /usr/bin/nvidia-ctk"),
         (host_path("cdi-root", "/var/run/cdii"), "unresolvable CDI devices k8s.device-plugin.nvidia.com/gpu="),
