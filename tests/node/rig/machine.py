@@ -17,7 +17,14 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine_image import NAME, P
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import Port
 
 #: The kubelet sets these for the whole machine, because they have no namespaces. In the rig it writes to files instead, which have the values already.
-SHIELDED = {"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"}
+SHIELDED = {
+    "vm.overcommit_memory": "1",
+    "vm.panic_on_oom": "0",
+    "kernel.panic": "10",
+    "kernel.panic_on_oops": "1",
+    "kernel.keys.root_maxkeys": "1000000",
+    "kernel.keys.root_maxbytes": "25000000",
+}
 
 #: Folder that makes Python faster (tests/tools/quick), if the runner sets it, and the Python of machines for Ansible.
 _QUICK = os.environ.get("HWACCEL_QUICK", "")

@@ -54,6 +54,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "engine": "containerd",
         "default_runtime": "nvidia",
         "names": ["api.example.com"],
+        "hardening": "cis",
         "configuration": {"kubelet-arg": ["max-pods=200"]},
         "server_configuration": {"kube-apiserver-arg": ["audit-log-maxage=30"]},
         "skipped_checks": ["swap"],

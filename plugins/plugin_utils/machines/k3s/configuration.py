@@ -16,9 +16,10 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import SERVER
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, places
 
 Settings = c.Mapping[str, t.Any]
+HEAD = "# Written by the role hwaccel.gpu.cluster_k3s, which writes it anew: changes are lost.\n"
 #: What the role decides, as machines would not be one cluster otherwise, or another variable is for it; and credentials, which would be in clear.
 RESERVED = {
     "agent-token": "cluster_k3s_agent_token",
@@ -65,6 +66,12 @@ _FIXED = {
 
 def settings_of(settings: Settings) -> dict[str, t.Any]:
     """What the file of a machine says, by the names of K3s' options."""
+    found = given(settings)
+    return hardening.added(found, settings["role"] == SERVER) if hardening.on(settings) else found
+
+
+def given(settings: Settings) -> dict[str, t.Any]:
+    """The same without what hardens it."""
     common: dict[str, t.Any] = {"node-name": settings["node"]}
     # With two stacks a node needs an address of each, which K3s finds.
     if _is_address(settings["address"]) and "," not in settings["pod_network"]:
@@ -144,8 +151,7 @@ def registries(settings: Settings) -> str:
 
 
 def as_text(found: Settings) -> str:
-    head = "# Written by the role hwaccel.gpu.cluster_k3s, which writes it anew: changes are lost.\n"
-    return head + yaml.safe_dump(dict(found), sort_keys=True, width=160)
+    return HEAD + yaml.safe_dump(dict(found), sort_keys=True, width=160)
 
 
 def faults(settings: Settings) -> list[Fault]:

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, HALF, MEMBER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 
@@ -23,8 +23,8 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
     left: whether anything is to be done. unit: that of its K3s. resets: whether what K3s runs and keeps is removed. confirmed: the cluster whose removal an
     earlier run has begun here. stops: units that end, because their files go. absent: files to remove. restores: texts by path, of files that are as before
-    again. removed: folders and files that are removed last, with the record. before: network interfaces that were there before. keeps: folders of
-    which nothing is removed, as others had them before.
+    again. sysctls: settings of the kernel to write again. removed: folders and files that are removed last, with the record. before: network interfaces that
+    were there before. keeps: folders of which nothing is removed, as others had them before.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
@@ -55,6 +55,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "packages": [],
         "held": [],
         "removed": [places.FOLDER] if recorded else [],
+        "sysctls": hardening.restored(host, kept.settings.get("sysctls", "")),
         "before": kept.settings.get("before", "").split(),
         "keeps": [places.KUBELET] if kept.settings.get("kubelet") else [],
     }

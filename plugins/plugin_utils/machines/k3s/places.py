@@ -35,6 +35,9 @@ ADMIN = f"{SETTINGS}/k3s.yaml"
 PROGRAM = "/usr/local/bin/k3s"
 UNITS = {SERVER: "k3s", AGENT: "k3s-agent"}
 SYSCTL = "/etc/sysctl.d/90-hwaccel-gpu-k3s.conf"
+#: Of cluster_k3s_hardening: settings of the kernel, and on servers what the API server reads. They are not in K3s' folder, of which a reset removes all.
+HARDENED = "/etc/sysctl.d/90-hwaccel-gpu-k3s-hardening.conf"
+ADMISSION, AUDIT = f"{SETTINGS}/hardening-admission.yaml", f"{SETTINGS}/hardening-audit.yaml"
 
 DATA = "/var/lib/rancher/k3s"
 #: Of any kubelet.

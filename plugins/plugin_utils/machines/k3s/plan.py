@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
@@ -42,7 +42,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
     found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. programs: to install, each with name, source, checksum, remote
     and path. images: archives to copy, each with name, source, checksum and remote. files, contents, folders, absent: as files.written documents
-    them. kernel: whether its settings have to be loaded. record: text for teardown, empty if the machine has it already.
+    them. kernel: files with its settings that have to be loaded. hardened: whether the machine is or was hardened. record: text for teardown, empty if the
+    machine has it already.
     """
     settings = _of_machine(host, settings)
     now = finding.found(host)
@@ -60,7 +61,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     turn = turning.turn(host, settings, now, touched)
     new = _recorded(kept, host, settings, contents)
     return {
-        "messages": _messages(host, lacking, turn, now),
+        "messages": [*_messages(host, lacking, turn, now), *_differing(settings)],
         "faults": [fault.as_dict() for fault in faults],
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
@@ -70,7 +71,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "images": contents_of.archives(host, settings, places.COPIED),
         **made,
         "stops": [],
-        "kernel": prerequisites.few_instances(host),
+        "kernel": _kernel(host, settings),
+        "hardened": hardening.on(settings) or bool(kept.settings.get("hardened")),
         "reload_units": places.unit(settings["role"]) in touched,
         "actions": [],
         "record": "" if faults else record.changed(host, places.ROLE, new),
@@ -173,11 +175,27 @@ def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.An
 
 
 def _unneeded(host: Host, settings: Settings, kept: Record) -> list[str]:
-    """A program that was made ready and is in its place by now, and registries that are not set any more."""
+    """A program that was made ready and is in its place by now, and files of what is not set any more."""
     ready = bool(host.checksums.get(places.STAGED)) and not turning.staged(host, settings)
-    ours = places.REGISTRIES in kept.files
-    stale = places.REGISTRIES in host.files and ours and not settings["registries"]
-    return [*([places.STAGED] if ready else []), *([places.REGISTRIES] if stale else [])]
+    unset = [] if settings["registries"] else [places.REGISTRIES]
+    if not hardening.on(settings):
+        unset += [places.HARDENED, *hardening.FILES]
+    stale = [path for path in unset if path in host.files and path in kept.files]
+    return [*([places.STAGED] if ready else []), *stale]
+
+
+def _differing(settings: Settings) -> list[str]:
+    """What hardening leaves as it is set."""
+    if not hardening.on(settings):
+        return []
+    kept = hardening.kept(configuration.given(settings), settings["role"] == SERVER)
+    kept += [] if settings["secrets_encryption"] else ["Secrets are not encrypted (1.2.27)"]
+    return [f"cluster_k3s_hardening leaves it as it is set: {', '.join(kept)}"] if kept else []
+
+
+def _kernel(host: Host, settings: Settings) -> list[str]:
+    hardens = hardening.on(settings) and hardening.differing(host)
+    return [*([places.SYSCTL] if prerequisites.few_instances(host) else []), *([places.HARDENED] if hardens else [])]
 
 
 def _contents(host: Host, settings: Settings) -> list[Content]:
@@ -189,7 +207,7 @@ def _contents(host: Host, settings: Settings) -> list[Content]:
         contents.append(Content(places.REGISTRIES, registries, "0600", sensitive=True))
     if prerequisites.few_instances(host) or _INSTANCES in host.text(places.SYSCTL):
         contents.append(Content(places.SYSCTL, _INSTANCES))
-    return contents
+    return [*contents, *(hardening.contents(settings, configuration.HEAD) if hardening.on(settings) else [])]
 
 
 def _first(host: Host) -> Record:
@@ -202,4 +220,7 @@ def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence
     files = dict(kept.files)
     if settings["programs"]:
         files.setdefault(places.PROGRAM, FileBefore(bool(host.checksums.get(places.PROGRAM)), ""))
-    return dataclasses.replace(kept, files=contents_of.rewritten(host, files, contents))
+    before = dict(kept.settings)
+    if hardening.on(settings):
+        before = {"hardened": "yes", "sysctls": " ".join(hardening.differing(host)), **before}
+    return dataclasses.replace(kept, files=contents_of.rewritten(host, files, contents), settings=before)

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, places
 
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
@@ -40,6 +40,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
     # The time of a program's contents may be that of its build.
     "program_changed": ("changed_at", places.PROGRAM),
     "entered": ("changed_at", places.ENTRY),
+    "sysctls": ("output", "sysctl", *hardening.SYSCTLS),
     "snapshots": ("paths", f"{places.DATA}/server/db/snapshots/*"),
 }
 
@@ -54,6 +55,8 @@ def request(_settings: c.Mapping[str, t.Any]) -> Request:
             places.ENTRY,
             places.REGISTRIES,
             places.SYSCTL,
+            places.HARDENED,
+            *hardening.FILES,
             *map(places.unit, places.UNITS),
             places.AUTHORITY,
             places.SERVER_AUTHORITY,

@@ -16,7 +16,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, contents
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import MEMBER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, places
 
 Settings = c.Mapping[str, t.Any]
 
@@ -113,7 +113,7 @@ def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[s
     since = unit.started_at
     if host.later(host.moment("program_changed"), since):
         reasons.append("its K3s runs an older program")
-    for path in (places.CONFIGURATION, places.REGISTRIES):
+    for path in (places.CONFIGURATION, places.REGISTRIES, *hardening.FILES):
         if path in writes or host.newer(path, since):
             reasons.append(unread(path))
     if places.unit(settings["role"]) in writes or host.newer(places.unit(settings["role"]), since):

@@ -44,6 +44,7 @@ SETTINGS: dict[str, t.Any] = {
     "engine": "containerd",
     "default_runtime": "",
     "names": ["api.example.com"],
+    "hardening": "",
     "configuration": {"kubelet-arg": ["max-pods=200"]},
     "server_configuration": {"kube-apiserver-arg": ["audit-log-maxage=30"]},
 }
