@@ -8,6 +8,7 @@ whether these are problems. Needs Python 3.6 or newer, and nothing else.
 """
 
 import glob
+import gzip
 import hashlib
 import importlib.util
 import json
@@ -246,10 +247,67 @@ def libraries(*names):
 
 def free(folder):
     """Free bytes of the file system of a folder, which may not exist."""
+    state = file_system(folder)
+    return str(state.f_bavail * state.f_frsize)
+
+
+def size(folder):
+    """All bytes of it."""
+    state = file_system(folder)
+    return str(state.f_blocks * state.f_frsize)
+
+
+def read_only(*folders):
+    """Those whose file system nobody can write to."""
+    return [folder for folder in folders if file_system(folder).f_flag & os.ST_RDONLY]
+
+
+def file_system(folder):
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
-    state = os.statvfs(folder)
-    return str(state.f_bavail * state.f_frsize)
+    return os.statvfs(folder)
+
+
+def mount(folder):
+    """Device, as two numbers, and type of the file system of a folder, which may not exist."""
+    found = [("", "", "")]
+    for line in content("/proc/self/mountinfo").splitlines():
+        before, _dash, after = line.partition(" - ")
+        point = before.split()[4].replace("\\040", " ")
+        if (os.path.realpath(folder) + "/").startswith(point.rstrip("/") + "/") and len(point) >= len(found[-1][0]):
+            found.append((point, before.split()[2], after.split()[0]))
+    return found[-1][1:]
+
+
+def mounted(folder):
+    """Type of the file system of a folder, such as ext4."""
+    return mount(folder)[1]
+
+
+def medium(folder):
+    """SD or MMC if a card or a soldered chip has the folder, empty for other disks."""
+    return card(os.path.realpath("/sys/dev/block/" + mount(folder)[0]))
+
+
+def card(device):
+    below = [card(os.path.realpath(one)) for one in sorted(glob.glob(device + "/slaves/*"))]
+    # A partition is in the folder of its disk.
+    found = below + [content(path + "/device/type").strip() for path in (device, os.path.dirname(device))]
+    return ([one for one in found if one in ("SD", "MMC")] or [""])[0]
+
+
+def kernel_options(*names):
+    """Where the kernel that runs tells how it was built, and what it says of these options. Empty if it does not."""
+    release = platform.release()
+    for path in ("/proc/config.gz", "/boot/config-" + release, "/lib/modules/" + release + "/config"):
+        try:
+            with (gzip.open if path.endswith(".gz") else open)(path, "rb") as opened:
+                text = decoded(opened.read())
+        except OSError:
+            continue
+        rows = re.findall(r"^CONFIG_(\w+)=([ym])$", text, re.M)
+        return [path] + [name + "=" + value for name, value in rows if name in names]
+    return []
 
 
 def changed_at(path):
@@ -299,16 +357,21 @@ FACTS = {
         exists,
         free,
         installed,
+        kernel_options,
         libraries,
         lines,
+        medium,
         modified_at,
         modules,
+        mounted,
         output,
         own,
         paths,
         pci,
         program,
         programs,
+        read_only,
+        size,
         version,
         writable,
     )

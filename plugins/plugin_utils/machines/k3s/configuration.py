@@ -79,6 +79,8 @@ def given(settings: Settings) -> dict[str, t.Any]:
     if settings["taints"]:
         # Only a node that registers takes them.
         common["node-taint"] = [_taint(one) for one in settings["taints"]]
+    if settings["board_labels"]:
+        common["node-label"] = [f"{name}={value}" for name, value in settings["board_labels"].items()]
     if settings["default_runtime"]:
         common["default-runtime"] = settings["default_runtime"]
     if settings["engine"] == "docker":

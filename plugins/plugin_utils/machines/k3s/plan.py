@@ -18,7 +18,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, MEMBER, SERVER, Found
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
+    boards,
+    configuration,
+    hardening,
+    kernel,
+    places,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore, Record
@@ -51,7 +57,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
     faults = [*oneline.faults("cluster_k3s", settings), *configuration.faults(settings), *damaged]
     skipped = settings["skipped_checks"]
-    lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
+    lacking = [] if now.state == FOREIGN or faults else _lacking(host, settings, now)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
     faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *_foreign(host, settings, kept)]
@@ -82,7 +88,20 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 def _of_machine(host: Host, settings: Settings) -> Settings:
     """Without programs and images for other architectures. Whoever has etcd keeps it."""
     mine = contents_of.of_architecture(host, settings)
-    return {**mine, "datastore": "etcd" if contents_of.has(host, places.ETCD) else settings["datastore"]}
+    datastore = "etcd" if contents_of.has(host, places.ETCD) else settings["datastore"]
+    return {**mine, "datastore": datastore, "board_labels": boards.labels(host, settings)}
+
+
+def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
+    """What the machine needs and has not got."""
+    skipped = settings["skipped_checks"]
+    # Another message tells what to do with such a board.
+    of_any = [*skipped, "cgroup"] if boards.old(host) else skipped
+    return [
+        *prerequisites.faults(host, _needs(settings, now), of_any),
+        *boards.faults(host, settings, skipped),
+        *([] if "kernel" in skipped else kernel.faults(host, settings)),
+    ]
 
 
 def _foreign(host: Host, settings: Settings, kept: Record) -> list[Fault]:

@@ -10,7 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, kernel, places
 
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
@@ -40,6 +40,13 @@ _FACTS: dict[str, tuple[str, ...]] = {
     # The time of a program's contents may be that of its build.
     "program_changed": ("changed_at", places.PROGRAM),
     "entered": ("changed_at", places.ENTRY),
+    "tegra": ("lines", "/etc/nv_tegra_release", "^# R"),
+    "model": ("lines", "/proc/device-tree/model", "."),
+    "read_only": ("read_only", "/etc", "/usr/local/bin", places.DATA),
+    "medium": ("medium", places.DATA),
+    "mounted": ("mounted", places.DATA),
+    "size_bytes": ("size", places.DATA),
+    "kernel_options": ("kernel_options", *kernel.OPTIONS),
     "sysctls": ("output", "sysctl", *hardening.SYSCTLS),
     "snapshots": ("paths", f"{places.DATA}/server/db/snapshots/*"),
 }

@@ -114,6 +114,12 @@ _CAUSES = (
         "its version of K3s does not fit to that of the servers",
         "install the version that the servers have, or upgrade the servers first",
     ),
+    # setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go of Kubernetes
+    shared.Cause(
+        re.compile(r"invalid kernel flag: "),
+        "its kernel has other settings than those that protect-kernel-defaults wants",
+        "run again, which loads them; if they are others after a boot, find the file of /etc/sysctl.d that sets them, and remove it there",
+    ),
     shared.PORT,
     shared.SWAP,
     shared.CGROUP_1,

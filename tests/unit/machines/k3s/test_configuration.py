@@ -24,6 +24,7 @@ SETTINGS: dict[str, t.Any] = {
     "serves": True,
     "labels": {},
     "taints": [],
+    "board_labels": {},
     "machines": _MACHINES,
     "version": "1.36.4+k3s1",
     "endpoint": "10.0.0.1:6443",

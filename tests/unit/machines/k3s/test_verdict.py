@@ -227,6 +227,11 @@ CASES = {
         ),
         "port that it needs is in use",
     ),
+    "kernel": (
+        'E1127 22:05:51.000000      77 kubelet.go:1800] "Failed to start ContainerManager" '
+        'err="[invalid kernel flag: kernel/panic, expected value: 10, actual value: 0]"',
+        "its kernel has other settings",
+    ),
     "cgroup 1": (
         stopped(
             '"kubelet exited: failed to validate kubelet configuration, error: kubelet is configured to not run on a host using cgroup v1"'
