@@ -30,6 +30,7 @@ OPTION, ARGUMENT, SYSCTL, OBJECTS, ALWAYS, LEFT = (
     "in any case",
     "left",
 )
+_PLUGINS, _LIMITS = "enable-admission-plugins", "admission-control-config-file"
 _APISERVER, _MANAGER, _KUBELET = "kube-apiserver-arg", "kube-controller-manager-arg", "kubelet-arg"
 _CIPHERS = (
     "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,"
@@ -76,7 +77,7 @@ CONTROLS = (
         "events are limited, and nodes change only what is theirs",
         ARGUMENT,
         _APISERVER,
-        "enable-admission-plugins",
+        _PLUGINS,
         "NodeRestriction,EventRateLimit",
     ),
     Control(
@@ -84,7 +85,7 @@ CONTROLS = (
         "Pod Security: `restricted` is enforced where a namespace says nothing else, except in `kube-system`",
         ARGUMENT,
         _APISERVER,
-        "admission-control-config-file",
+        _LIMITS,
         places.ADMISSION,
     ),
     Control("1.2.16", "audit log", ARGUMENT, _APISERVER, "audit-log-path", f"{places.DATA}/server/logs/audit.log"),
@@ -130,7 +131,11 @@ def _of(kind: str) -> c.Iterator[Control]:
 
 
 def added(found: Settings, serves: bool) -> dict[str, t.Any]:
-    """Options of a machine with those of the controls. Whoever has set an option or an argument keeps it."""
+    """Options of a machine with those of the controls. Whoever has set an option or an argument keeps it.
+
+    The API server does not start with limits of events that no file has (ValidateConfiguration in plugin/pkg/admission/eventratelimit/apis of Kubernetes), so
+    that they go with the file.
+    """
     made = {**{one.name: one.value for one in _of(OPTION)}, **found}
     options = dict.fromkeys(one.option for one in _of(ARGUMENT) if serves or one.option == _KUBELET)
     for option in options:
@@ -138,6 +143,7 @@ def added(found: Settings, serves: bool) -> dict[str, t.Any]:
         name = option if option in found else f"{option}+"
         given = _listed(found.get(name, []))
         taken = set(map(_argument, given))
+        taken |= {_PLUGINS} if _LIMITS in taken else set()
         made[name] = [*(one.setting for one in _of(ARGUMENT) if one.option == option and one.name not in taken), *given]
     return made
 
@@ -145,13 +151,15 @@ def added(found: Settings, serves: bool) -> dict[str, t.Any]:
 def kept(found: Settings, serves: bool) -> list[str]:
     """What is set otherwise than by a control, in words."""
     told = [f"{one.name} is {found[one.name]}" for one in _of(OPTION) if found.get(one.name, one.value) != one.value]
+    taken = set()
     for one in _of(ARGUMENT):
         if serves or one.option == _KUBELET:
             given = [*_listed(found.get(one.option, [])), *_listed(found.get(f"{one.option}+", []))]
+            taken |= set(map(_argument, given))
             told += [
                 f"{text} is set ({one.number})" for text in given if _argument(text) == one.name and text != one.setting
             ]
-    return told
+    return [*told, *(["events are not limited (1.2.9)"] if _LIMITS in taken and _PLUGINS not in taken else [])]
 
 
 def _listed(value: t.Any) -> list[str]:

@@ -118,6 +118,20 @@ def test_whoever_sets_an_argument_keeps_it_and_is_told() -> None:
     assert plan(BARE, {**SETTINGS, **own})["messages"] == []
 
 
+def test_an_admission_file_of_others_has_no_limits_of_events_without_which_the_api_server_would_not_start() -> None:
+    settings = {**CIS, "server_configuration": {"kube-apiserver-arg": ["admission-control-config-file=/etc/psa.yaml"]}}
+    assert not [text for text in written(settings)["kube-apiserver-arg"] if "EventRateLimit" in text]
+    assert plan(BARE, settings)["messages"] == [
+        "cluster_k3s_hardening leaves it as it is set: admission-control-config-file=/etc/psa.yaml is set (5.2.1 to 5.2.13), "
+        "events are not limited (1.2.9)"
+    ]
+
+
+def test_who_knows_that_secrets_are_not_encrypted_is_told() -> None:
+    told = plan(BARE, {**CIS, "secrets_encryption": False})["messages"]
+    assert told == ["cluster_k3s_hardening leaves it as it is set: Secrets are not encrypted (1.2.27)"]
+
+
 @pytest.mark.parametrize("role", ["server", "agent"])
 def test_a_hardened_member_is_left_alone(role: str) -> None:
     settings = {**CIS, "role": role, "serves": role == "server"}
