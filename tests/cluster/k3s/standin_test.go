@@ -229,6 +229,12 @@ func agentOf(t *testing.T, arguments ...string) *agent {
 	return &agent{settings: serverSettings(t, append(arguments, "--private-registry="+t.TempDir()+"/none")...), folder: t.TempDir()}
 }
 
+func TestProtectedKernelDefaults(t *testing.T) {
+	_, given := agentOf(t).kubeletDefaults()["protectKernelDefaults"]
+	expect(t, given, false)
+	expect(t, agentOf(t, "--protect-kernel-defaults").kubeletDefaults()["protectKernelDefaults"], any(true))
+}
+
 func TestDefaultRuntimeThatIsMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := agentOf(t, "--default-runtime=nvidia").writeContainerdConfig()
