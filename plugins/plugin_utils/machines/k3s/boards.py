@@ -22,8 +22,8 @@ _LEARN = "https://developer.nvidia.com/embedded/learn/get-started-jetson-"
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """name: a part of its model. storage: GB of the smallest card or chip with which NVIDIA sells or recommends it, and where it says so. agent, server: MiB of
-    memory that it needs as such a node.
+    """storage: GB of the smallest card or chip with which NVIDIA sells or recommends it, and where it says so. agent, server: MiB of memory that it needs as
+    such a node. sign: a part of its model, by default its name.
 
     Memory is shared with the GPU. K3s asks for 512 MB of an agent, and 2 GB of a server (https://docs.k3s.io/installation/requirements#hardware).
     """
@@ -33,9 +33,10 @@ class Board:
     source: str
     agent: int = 1700
     server: int = 3500
+    sign: str = ""
 
 
-#: The first whose name is in the model.
+#: The first whose sign is in the model.
 BOARDS = (
     Board("Nano 2GB", 32, f"{_LEARN}nano-2gb-devkit"),
     Board("Orin Nano", 64, f"{_LEARN}orin-nano-devkit"),
@@ -43,8 +44,9 @@ BOARDS = (
     Board("AGX Orin", 64, "https://developer.nvidia.com/embedded/jetson-modules"),
     Board("AGX Thor", 64, "https://developer.nvidia.com/embedded/jetson-modules"),
     Board("Xavier NX", 16, f"{_LEARN}xavier-nx-devkit"),
-    Board("AGX", 32, "https://developer.nvidia.com/embedded/jetson-modules"),
-    Board("TX2", 16, "https://developer.nvidia.com/embedded/jetson-modules"),
+    # JetPack 4 calls these two Jetson-AGX and quill.
+    Board("AGX Xavier", 32, "https://developer.nvidia.com/embedded/jetson-modules", sign="AGX"),
+    Board("TX2", 16, "https://developer.nvidia.com/embedded/jetson-modules", sign="quill"),
     Board("Nano", 32, f"{_LEARN}nano-devkit"),
 )
 #: Of a board that is not among them.
@@ -70,7 +72,8 @@ def known(host: Host) -> Known | None:
     model = host.fact("model").replace("\0", "").strip()
     if not found and "Jetson" not in model:
         return None
-    board = next((one for one in BOARDS if one.name.replace(" ", "") in re.sub(r"[ _-]", "", model)), _OTHER)
+    text = re.sub(r"[ _-]", "", model)
+    board = next((one for one in BOARDS if (one.sign or one.name).replace(" ", "") in text), _OTHER)
     return Known(board, model or "Jetson board", int(found.group(1)) if found else 0)
 
 

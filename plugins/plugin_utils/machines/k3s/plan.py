@@ -95,10 +95,10 @@ def _of_machine(host: Host, settings: Settings) -> Settings:
 def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
     """What the machine needs and has not got."""
     skipped = settings["skipped_checks"]
-    # Another message tells what to do with such a board.
-    of_any = [*skipped, "cgroup"] if boards.old(host) else skipped
+    # Boards need other things, with other messages.
+    others = [*(["memory"] if boards.known(host) else []), *(["cgroup"] if boards.old(host) else [])]
     return [
-        *prerequisites.faults(host, _needs(settings, now), of_any),
+        *prerequisites.faults(host, _needs(settings, now), [*skipped, *others]),
         *boards.faults(host, settings, skipped),
         *([] if "kernel" in skipped else kernel.faults(host, settings)),
     ]
