@@ -28,11 +28,12 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   wish:
     description: >-
       C(cluster), its name in the inventory; C(snapshot), as C(HOST:PATH) or a path on the controller; C(verified), its SHA-256, or otherwise C(why) it is none;
-      C(confirm), the fingerprint of the certificate authority; C(moment), for the name of the folder that keeps the data of before.
+      C(confirm), the fingerprint of the certificate authority; C(moment), for the name of the folder that keeps the data of before. For V(cluster_k3s), also
+      C(keys), the names of bootstrap data in the snapshot; C(token), the one that is set; C(digest), the SHA-256 of the file, and the C(checksum) that is set.
     type: dict
     required: true
 """
@@ -75,6 +76,9 @@ _value:
       description: Servers that join again.
       type: list
       elements: str
+    keeper:
+      description: The server that has the token of the snapshot, empty if it is set. Of V(cluster_k3s) only.
+      type: str
     acts:
       description: Whether it is confirmed, and was not done before.
       type: bool
@@ -87,9 +91,11 @@ _value:
 
 def cluster_restoration(looks: dict[str, str], role: str, wish: dict[str, t.Any]) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import restoration
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import restoration as by_k3s
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import restoration as by_kubeadm
 
-    restores = of_role("cluster_restoration", role, {"cluster_kubeadm": restoration.restoration})
+    choices = {"cluster_k3s": by_k3s.restoration, "cluster_kubeadm": by_kubeadm.restoration}
+    restores = of_role("cluster_restoration", role, choices)
     return t.cast("dict[str, t.Any]", computed("cluster_restoration", restores, looks, wish))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filter: the steps after which a cluster has other certificate authorities."""
+"""Filter: the steps after which a cluster has other certificate authorities, or servers another token or key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import comp
 DOCUMENTATION = r"""
 name: cluster_rotation
 version_added: 0.2.0
-short_description: The steps after which a cluster has other certificate authorities
+short_description: The steps after which a cluster has other certificate authorities, or another token or key
 description:
   - Computes the steps that are left, from what was found on all machines of the cluster.
   - It writes nothing.
@@ -29,7 +29,7 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   looks:
     description: What C(rotate.py look) of the role has printed, by the names of the machines. Empty for one that could not be observed.
     type: dict
@@ -37,7 +37,8 @@ options:
   wish:
     description: >-
       C(cluster), its name in the inventory; C(nodes), the names of those that it has, empty if it could not be asked; C(lost), those of machines that are
-      gone for good; C(confirm), the fingerprint of the certificate authority that is replaced; C(at_a_time), a number or a percentage of agents.
+      gone for good; C(confirm), the fingerprint of the certificate authority that is replaced; C(at_a_time), a number or a percentage of agents. For
+      V(cluster_k3s) C(what), V(token) or V(encryption keys); C(cluster); C(token), the one that servers are to have; C(confirm), the name of the key.
     type: dict
     required: true
 """
@@ -62,10 +63,10 @@ _value:
       type: list
       elements: str
     old:
-      description: Fingerprint of the authority that is replaced.
+      description: Fingerprint of the authority, or name of the key, that is replaced.
       type: str
     owner:
-      description: The server that has the new authorities, or makes them.
+      description: The server that has the new authorities, or makes them; for V(cluster_k3s) the one that replaces the token or the key.
       type: str
     begins:
       description: Machines that do not have the new authorities yet.
@@ -73,8 +74,8 @@ _value:
       elements: str
     steps:
       description: >-
-        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop)); C(hosts), its machines; C(serves), whether these are servers;
-        C(pods), static pods that are restarted; and C(text).
+        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop); for V(cluster_k3s) V(rotate), V(write) or V(restart)); C(hosts), its
+        machines; C(serves), whether these are servers; C(pods), static pods that are restarted; and C(text).
       type: list
       elements: dict
     acts:
@@ -91,9 +92,11 @@ def cluster_rotation(
     machines: list[dict[str, t.Any]], role: str, looks: dict[str, str], wish: dict[str, t.Any]
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
-    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import rotation
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import rotation as by_k3s
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import rotation as by_kubeadm
 
-    rotates = of_role("cluster_rotation", role, {"cluster_kubeadm": rotation.rotation})
+    choices = {"cluster_k3s": by_k3s.rotation, "cluster_kubeadm": by_kubeadm.rotation}
+    rotates = of_role("cluster_rotation", role, choices)
     return t.cast("dict[str, t.Any]", computed("cluster_rotation", rotates, machines, looks, wish))
 
 

@@ -27,6 +27,8 @@ _VERBS = {
     "teardown": "restored",
     "restore": "configured",
     "rotate_ca": "configured",
+    "rotate_token": "configured",
+    "rotate_encryption_keys": "configured",
 }
 Row = dict[str, t.Any]
 _Rows = c.Mapping[str, Row]

@@ -251,6 +251,7 @@ func (c *cluster) announceEncryption(ctx context.Context, stage string) error {
 	return c.api.patch(ctx, "/api/v1/nodes/"+c.nodeName, object{"metadata": object{"annotations": object{hashAnnotation: value}}})
 }
 
+// encryptChange goes on if its caller has gone.
 func (c *cluster) encryptChange(writer http.ResponseWriter, asked *http.Request, _ *identified) {
 	if asked.Method != http.MethodPut {
 		sendError(writer, asked, errors.New("method not allowed"), http.StatusMethodNotAllowed)
@@ -265,7 +266,7 @@ func (c *cluster) encryptChange(writer http.ResponseWriter, asked *http.Request,
 		sendError(writer, asked, err, http.StatusBadRequest)
 		return
 	}
-	if err := c.changeEncryption(asked.Context(), wanted); err != nil {
+	if err := c.changeEncryption(context.WithoutCancel(asked.Context()), wanted); err != nil {
 		sendHidden(writer, asked, err, "secret-encrypt", http.StatusBadRequest)
 	}
 }

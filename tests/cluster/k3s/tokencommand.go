@@ -218,7 +218,7 @@ func rotateByServer(s *settings) error {
 	return nil
 }
 
-// rotateToken changes the password of servers, with which data of the datastore is encrypted anew.
+// rotateToken, which goes on if its caller has gone, changes the password of servers, with which data of the datastore is encrypted anew.
 func (c *cluster) rotateToken(writer http.ResponseWriter, asked *http.Request, _ *identified) {
 	if asked.Method != http.MethodPut {
 		sendError(writer, asked, errors.New("method not allowed"), http.StatusMethodNotAllowed)
@@ -231,7 +231,7 @@ func (c *cluster) rotateToken(writer http.ResponseWriter, asked *http.Request, _
 		sendError(writer, asked, err, http.StatusBadRequest)
 		return
 	}
-	if err := c.changeToken(asked.Context(), body.NewToken); err != nil {
+	if err := c.changeToken(context.WithoutCancel(asked.Context()), body.NewToken); err != nil {
 		sendHidden(writer, asked, err, "token", http.StatusInternalServerError)
 	}
 }

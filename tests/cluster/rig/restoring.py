@@ -1,10 +1,11 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of etcd, and objects that show whether one was restored."""
+"""Snapshots of etcd, objects that show whether one was restored, and whether secrets show."""
 
 from __future__ import annotations
 
+import collections.abc as c
 import pathlib
 import typing as t
 
@@ -26,3 +27,20 @@ def take(machine: Machine) -> str:
     """Path of a snapshot that this server's etcd has given, as an upgrade takes it."""
     machine.write("/run/snapshot.py", _SCRIPT.read_text(encoding="utf-8"))
     return machine.execute("python3", "/run/snapshot.py", "take", f"{FOLDER}/snapshots", "5").stdout.split()[0]
+
+
+def secrets_shown(machines: c.Iterable[Machine], secrets: c.Sequence[str]) -> list[tuple[str, str]]:
+    """Machines on which a process, a unit or the journal has one of these, with the place."""
+    places = {
+        "processes": "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'",
+        "units": "cat /etc/systemd/system/k3s* 2>/dev/null",
+        "journal": "journalctl --no-pager",
+        "temporary files": "find /tmp /root /run -type f -size -1M -print0 2>/dev/null | xargs -0 cat 2>/dev/null",
+    }
+    return [
+        (machine.name, place)
+        for machine in machines
+        for place, command in places.items()
+        for text in [machine.sh(f"{command} || :", seconds=120)]
+        if any(secret in text for secret in secrets)
+    ]

@@ -16,7 +16,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, restoring
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
 _Data = c.Mapping[str, t.Any]
@@ -46,16 +46,21 @@ def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     acts: whether it is confirmed and not done yet. changes: what is done.
     """
     servers = [_server(host, printed) for host, printed in looks.items() if printed]
-    host, path = located(wish["snapshot"], looks)
+    host, path = restoring.located(wish["snapshot"], looks)
     able = [one for one in servers if not one.lacks and host in ("", one.host)]
     target = able[0] if able else None
-    names = {one.authority for one in servers if one.authority}
-    faults = [*_unseen(looks), *_several(servers), *_unable(servers, host, target), *_unverified(wish)]
-    if not faults and names and wish["confirm"] not in ("", *names):
-        faults.append(_other(wish, min(names)))
+    owners = {one.authority: one.host for one in servers if one.authority}
+    faults = [
+        *restoring.unseen(looks),
+        *restoring.several(owners),
+        *_unable(servers, host, target),
+        *restoring.unverified(wish, _WANTED),
+    ]
+    if not faults and owners and wish["confirm"] not in ("", *owners):
+        faults.append(restoring.other(wish, min(owners)))
     if faults or target is None:
-        return {**_NOTHING, "faults": [fault.as_dict() for fault in faults]}
-    done = target.record.get("snapshot") == wish["verified"] and target.record.get("state") == "restored"
+        return {**restoring.NOTHING, "faults": [fault.as_dict() for fault in faults]}
+    done = restoring.is_done(target.record, wish)
     others = [one.host for one in servers if one.host != target.host]
     kept = _kept(target, wish)
     changes = [f"restore etcd on {target.host} from {wish['snapshot']}, and move the data of before to {kept}"]
@@ -73,25 +78,6 @@ def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     }
 
 
-_NOTHING = {
-    "lines": [],
-    "target": "",
-    "source": "",
-    "sent": False,
-    "kept": "",
-    "record": {},
-    "others": [],
-    "acts": False,
-    "changes": [],
-}
-
-
-def located(snapshot: str, hosts: c.Collection[str]) -> tuple[str, str]:
-    """Server and path of a snapshot, which has no server if it is on the controller."""
-    host, colon, path = snapshot.partition(":")
-    return (host, path) if colon and host in hosts else ("", snapshot)
-
-
 def _server(host: str, printed: str) -> Server:
     found = json.loads(printed)
     lacks = ""
@@ -104,26 +90,7 @@ def _server(host: str, printed: str) -> Server:
 
 def _kept(target: Server, wish: _Data) -> str:
     """That of a run which was interrupted has the manifests."""
-    interrupted = target.record.get("state") == "begun" and target.record.get("kept", "")
-    return interrupted or f"/var/lib/etcd-before-{wish['moment']}"
-
-
-def _unseen(looks: c.Mapping[str, str]) -> list[Fault]:
-    lost = [host for host, printed in looks.items() if not printed]
-    if not lost:
-        return []
-    why = "its etcd may still run, with the data that is to be replaced"
-    next_step = "bring it back, or take it out of the inventory once it is gone for good"
-    return [Fault(f"{some(lost)} could not be observed", "", why, next_step)]
-
-
-def _several(servers: c.Sequence[Server]) -> list[Fault]:
-    owners = {one.authority: one.host for one in servers if one.authority}
-    if len(owners) < 2:
-        return []
-    which = "; ".join(f"{authority.short(name)} on {host}" for name, host in owners.items())
-    next_step = "give each cluster machines of its own by hwaccel_cluster"
-    return [Fault(f"the servers are of {len(owners)} clusters", "certificate authorities", which, next_step)]
+    return restoring.kept(target.record, f"/var/lib/etcd-before-{wish['moment']}")
 
 
 def _unable(servers: c.Sequence[Server], host: str, target: Server | None) -> list[Fault]:
@@ -139,46 +106,18 @@ def _unable(servers: c.Sequence[Server], host: str, target: Server | None) -> li
     return [Fault(what, "", why, next_step)]
 
 
-def _unverified(wish: _Data) -> list[Fault]:
-    if not wish["snapshot"] or wish["verified"]:
-        return []
-    next_step = "set another one; without it the snapshots that servers have are listed"
-    return [Fault(f"{wish['snapshot']} is no snapshot of etcd", _WANTED, wish["why"], next_step)]
-
-
-def _other(wish: _Data, mine: str) -> Fault:
-    why = f"it is {wish['confirm']}, and {wish['cluster']} is the cluster {mine}"
-    return Fault(
-        "hwaccel_confirm names another cluster, so nothing was changed",
-        "hwaccel_confirm",
-        why,
-        "compare the inventory with the cluster that is meant",
-    )
-
-
 def _lines(servers: c.Sequence[Server], target: Server, others: c.Sequence[str], wish: _Data, done: bool) -> list[str]:
     """What would be done, and how it is confirmed; or that nothing is left to do."""
     if done:
-        record = f"{places.FOLDER}/restore.json"
-        return [
-            f"{target.host} was restored from this snapshot already. To restore it once more, remove {record} there.",
-        ]
+        return restoring.done(target.host, f"{places.FOLDER}/restore.json")
     if wish["confirm"] and wish["snapshot"]:
         return []
-    known = [f"{one.host}:{path} ({_mib(size)} MiB)" for one in servers for path, size in one.snapshots.items()]
     if not wish["snapshot"]:
-        listed = known or ["none. A snapshot on the controller can be set, too"]
-        return [
-            f"Snapshots of {wish['cluster']}: {', '.join(listed)}.",
-            f"Nothing was changed. Run again with -e {_WANTED}=HOST:PATH, or a path on the controller.",
-        ]
+        known = {f"{one.host}:{path}": size for one in servers for path, size in one.snapshots.items()}
+        return restoring.listing(wish, known, _WANTED)
     again = f" {some(others)} would be reset, and join again." if others else ""
     return [
         f"{wish['cluster']} is the cluster {target.authority}. This would stop its control plane on all servers, move what etcd has there to "
         f"{_kept(target, wish)}, and restore {wish['snapshot']} on {target.host}. Everything that was changed since the snapshot is lost.{again}",
         f"Nothing was changed. If this is meant, run again with -e hwaccel_confirm={target.authority}",
     ]
-
-
-def _mib(size: int) -> int:
-    return round(size / (1 << 20))
