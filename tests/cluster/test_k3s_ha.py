@@ -10,16 +10,12 @@ import time
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, REINSTALL, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
 pytestmark = pytest.mark.slow
 SERVERS = ("s1", "s2", "s3")
-#: As after a new installation. Containers outlive K3s.
-REINSTALL = f"""systemctl disable --now k3s 2>/dev/null; pkill -9 containerd || :
-for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/k3s|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
-rm -rf {DATA} /etc/rancher /var/lib/hwaccel-gpu /usr/local/bin/k3s /etc/systemd/system/k3s.service /run/k3s /var/lib/kubelet/*; systemctl daemon-reload"""
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def loaded(path):
 def tokens():
     found = {
         "own": read(SERVER + "/token").strip(),
-        # What the server is told to read.
+        # What the server is set to read.
         "given": read(GIVEN).strip() if GIVEN in read(ENTRY) else "",
         "loaded": loaded(GIVEN),
     }

@@ -25,6 +25,7 @@ PARTS = {
     "clusters",
     "installers",
     "installers_plan",
+    "installers_alone",
     "installers_run",
     "machines_plan",
     "phase",

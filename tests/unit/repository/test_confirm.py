@@ -142,10 +142,11 @@ def test_every_machine_has_recorded_a_removal_before_one_of_them_leaves() -> Non
     assert parts.index("mark") + 1 == parts.index("leave")
 
 
-def test_a_restoration_acts_only_where_it_is_confirmed() -> None:
+@pytest.mark.parametrize(("role", "begins"), [("cluster_kubeadm", "restore"), ("cluster_k3s", "recover")])
+def test_a_restoration_acts_only_where_it_is_confirmed(role: str, begins: str) -> None:
     """It replaces the data of a cluster. Everything that writes is in recover.yml, which the filter lets begin by the confirmation."""
-    text = (TOP / "roles" / "cluster_kubeadm" / "tasks" / "restore.yml").read_text(encoding="utf-8")
-    tasks = yaml.safe_load(text)
+    folder = TOP / "roles" / role / "tasks"
+    tasks = yaml.safe_load((folder / "restore.yml").read_text(encoding="utf-8"))
     scripts = [one for one in tasks if "ansible.builtin.script" in one]
     assert [one["ansible.builtin.script"]["cmd"].split()[1] for one in scripts] == ["look", "verify"]
     assert {next(key for key in one if "." in key) for one in tasks} <= {
@@ -154,4 +155,5 @@ def test_a_restoration_acts_only_where_it_is_confirmed() -> None:
         "ansible.builtin.include_tasks",
         "hwaccel.gpu.show",
     }
-    assert "if cluster_kubeadm_restoration.acts and not ansible_check_mode" in text
+    text = (folder / f"{begins}.yml").read_text(encoding="utf-8")
+    assert f"if {role}_restoration.acts and not ansible_check_mode" in text

@@ -38,6 +38,7 @@ LATER = {
     "demo",
     "installers",
     "installers_plan",
+    "installers_alone",
     "installers_run",
     "machines_plan",
     "phase",

@@ -36,7 +36,7 @@ class _Server:
     sqlite: bool
     token: str
     snapshots: c.Mapping[str, int]
-    record: c.Mapping[str, str]
+    record: _Data
 
 
 def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
@@ -91,7 +91,8 @@ def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
 def _server(host: str, printed: str) -> _Server:
     found = json.loads(printed)
     name = authority.fingerprint(found["authority"])
-    return _Server(host, name, found["sqlite"], found["token"], found["snapshots"], found["record"])
+    kept = {key: found[key] for key in ("sqlite", "token", "snapshots", "record")}
+    return _Server(host, name, **kept)
 
 
 def _token(servers: c.Sequence[_Server], wish: _Data) -> tuple[str, list[Fault]]:

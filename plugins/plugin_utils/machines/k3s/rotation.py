@@ -43,7 +43,8 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
     if lost := [host for host in servers if host not in found]:
         why = "each server has to be restarted with what is replaced"
         next_step = "bring it back, or take it out of the inventory once it is gone for good"
-        return _refused([Fault(f"{some(lost)} could not be observed", wish["cluster"], why, next_step)])
+        unseen = Fault(f"{some(lost)} could not be observed", wish["cluster"], why, next_step)
+        return _refused([unseen, *(_unwanted(wish) if wish["what"] == TOKEN else [])])
     return (_of_token if wish["what"] == TOKEN else _of_keys)(servers, found, wish)
 
 

@@ -21,8 +21,8 @@ TOKEN = "K10::server:planted"
 
 
 def look(**changes: t.Any) -> str:
-    found = {"authority": PEM, "sqlite": False, "token": TOKEN, "agent_token": "", "snapshots": {}, "record": {}}
-    return json.dumps({**found, **changes})
+    found = {"authority": PEM, "sqlite": False, "token": TOKEN, "agent_token": ""}
+    return json.dumps({**found, "snapshots": {}, "record": {}, **changes})
 
 
 NEW = look(authority="", token="")
