@@ -28,13 +28,13 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_kubeadm]
+    choices: [cluster_k3s, cluster_kubeadm]
   network:
     description: Manifests of the network plugin, as O(hwaccel.gpu.manifest_set#module:definition) takes them.
     type: raw
     default: []
   listed:
-    description: Images that the installer has named. If it could not be asked, those that follow from the version.
+    description: Images that the installer, or a list of its release, has named. If there is none, those that follow from the version.
     type: list
     elements: str
     default: []
@@ -74,13 +74,15 @@ def cluster_bundle(
     sizes: dict[str, int] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import bundle
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import bundle as k3s
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import bundle as kubeadm
 
-    needs = of_role("cluster_bundle", role, {"cluster_kubeadm": kubeadm.needs})
+    needs = of_role("cluster_bundle", role, {"cluster_k3s": k3s.needs, "cluster_kubeadm": kubeadm.needs})
 
     def compute(*given: t.Any) -> dict[str, t.Any]:
         found = needs(*given)
-        return {"needs": [dataclasses.asdict(one) for one in found], "lines": kubeadm.lines(found)}
+        return {"needs": [dataclasses.asdict(one) for one in found], "lines": bundle.lines(found)}
 
     return t.cast("dict[str, t.Any]", computed("cluster_bundle", compute, settings, network, listed or [], sizes or {}))
 

@@ -48,6 +48,11 @@ options:
     description: What the cluster tells of itself, as the role reads it. Empty if there is none, or it could not be asked.
     type: str
     default: ""
+  faults:
+    description: Problems that were found elsewhere and prevent the run, each with C(text).
+    type: list
+    elements: dict
+    default: []
 """
 
 EXAMPLES = r"""
@@ -92,6 +97,7 @@ def cluster_plan(
     wish: dict[str, t.Any],
     answer: dict[str, t.Any] | None = None,
     observed: str = "",
+    faults: list[dict[str, str]] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data, model, plan
@@ -107,14 +113,17 @@ def cluster_plan(
         wish: dict[str, t.Any],
         answer: dict[str, t.Any],
         observed: str,
+        faults: list[dict[str, str]],
     ) -> dict[str, t.Any]:
         ordered = [
             {**plans[one["host"]], "serves": one["role"] == model.SERVER} for one in machines if one["host"] in plans
         ]
         cluster, change = tell(wish, observed, ordered) if observed else (plan.SILENT, _UNKNOWN)
-        return {**data.planned(machines, plans, wish, read(answer), cluster), "configuration": change}
+        made = {**data.planned(machines, plans, wish, read(answer), cluster), "configuration": change}
+        return {**made, "steps": [], "predicted": [], "faults": [*made["faults"], *faults]} if faults else made
 
-    return t.cast("dict[str, t.Any]", computed("cluster_plan", planned, machines, plans, wish, answer or {}, observed))
+    given = (machines, plans, wish, answer or {}, observed, faults or [])
+    return t.cast("dict[str, t.Any]", computed("cluster_plan", planned, *given))
 
 
 class FilterModule:

@@ -292,6 +292,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         ),
         "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("source", "checksum")), "programs"),
         "images": values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives"),
+        "image_list": _FILE,
         "pod_network": _NETWORK_PAIR,
         "service_network": _NETWORK_PAIR,
         "dns_domain": _dns_name,

@@ -91,3 +91,45 @@ def test_what_kubeadm_names_goes_before_without_phases_that_are_skipped() -> Non
 def test_manifests_that_are_no_yaml_are_refused() -> None:
     with pytest.raises(AnsibleFilterError, match="cluster_kubeadm_network"):
         cluster_bundle(SETTINGS, "cluster_kubeadm", network="- [\n")
+
+
+K3S: dict[str, t.Any] = {
+    "version": "1.36.4+k3s1",
+    "programs": [{"source": "https://mirror.example.com/k3s-arm64", "checksum": SUM, "architecture": "aarch64"}],
+    "images": [{"source": "/files/k3s-airgap-images-arm64.tar.zst", "checksum": SUM, "architecture": "aarch64"}],
+    "pause_image": "",
+    "system_default_registry": "",
+    "disable": ["traefik"],
+}
+LISTED = [
+    "docker.io/rancher/klipper-helm:v0.9.14",
+    "docker.io/rancher/klipper-lb:v0.4.15",
+    "docker.io/rancher/mirrored-pause:3.6",
+]
+
+
+def test_k3s_needs_its_program_archives_and_the_images_of_its_release() -> None:
+    found = cluster_bundle(K3S, "cluster_k3s", network=NETWORK, listed=LISTED)["needs"]
+    assert [(one["kind"], one["name"], one["source"]) for one in found] == [
+        ("program", "k3s-arm64", "https://mirror.example.com/k3s-arm64"),
+        ("archive", "k3s-airgap-images-arm64.tar.zst", "/files/k3s-airgap-images-arm64.tar.zst"),
+        ("image", LISTED[1], "docker.io"),
+        ("image", LISTED[2], "docker.io"),
+        ("image", "example.com/plugin:1", "example.com"),
+        ("image", "example.com/flannel:2", "example.com"),
+    ]
+
+
+def test_without_its_list_only_names_of_images_are_known() -> None:
+    found = cluster_bundle(K3S, "cluster_k3s")["needs"][2:]
+    assert [one["name"] for one in found][:2] == ["pause", "coredns-coredns"] and len(found) == 6
+    assert all("cluster_k3s_image_list" in one["note"] for one in found)
+
+
+def test_a_default_registry_and_another_pause_image_take_their_place() -> None:
+    changed = {**K3S, "system_default_registry": "registry.example.com:5000", "pause_image": "quay.io/pause:3.10"}
+    found = cluster_bundle(changed, "cluster_k3s", listed=LISTED)["needs"][2:]
+    assert [one["name"] for one in found] == [
+        "quay.io/pause:3.10",
+        "registry.example.com:5000/rancher/klipper-lb:v0.4.15",
+    ]

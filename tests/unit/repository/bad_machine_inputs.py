@@ -41,6 +41,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("programs", [{"source": "/files/k3s", "checksum": "md5:1"}], ("'md5:1' is not a checksum",)),
         ("programs", [{"source": "/files/k3s", "checksum": SUM, "architecture": "arm64"}], ("'arm64' is unknown",)),
         ("images", "images.tar", ("cluster_k3s_images",)),
+        ("image_list", "k3s-images.txt", ("'k3s-images.txt' is not an absolute path",)),
         ("registries", "mirror.example.com", ("cluster_k3s_registries",)),
         ("system_default_registry", ["registry.example.com"], ("a list is not a string",)),
         ("pause_image", ["pause"], ("a list is not a string",)),

@@ -41,6 +41,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "version": "1.36.4+k3s1",
         "programs": [{"source": "/files/k3s", "checksum": f"sha256:{k3s.SUM}"}],
         "images": [{"source": "/files/images.tar.zst", "checksum": f"sha256:{k3s.SUM}"}],
+        "image_list": "/files/k3s-images.txt",
         "registries": {"mirrors": {"docker.io": {"endpoint": ["https://mirror.example.com"]}}},
         "system_default_registry": "registry.example.com",
         "pause_image": "registry.example.com/pause:3.6",

@@ -11,11 +11,12 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, sources
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import ABSENT, HALF, Answer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     configuration,
+    images,
     leaving,
     places,
     plan,
@@ -45,6 +46,17 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
     """How a machine comes to its cluster, as configuration.entry documents it. secrets: token, empty if K3s makes it."""
     return configuration.entry({**settings, **machine}, what, token=bool(secrets.get("token")))
+
+
+def wanted(settings: _Data, _read: None) -> dict[str, t.Any]:
+    """Files on the controller that are to be read, as sources.wanted documents them."""
+    return sources.wanted(settings, [settings["image_list"]])
+
+
+def compared(settings: _Data, read: _Data) -> dict[str, t.Any]:
+    """faults, and messages. read: what sources.py has printed."""
+    faults, messages = images.judged(settings, read)
+    return {"faults": [fault.as_dict() for fault in faults], "messages": messages}
 
 
 def answered(result: _Data) -> Answer:

@@ -30,6 +30,7 @@ SETTINGS: dict[str, t.Any] = {
     "endpoint": "10.0.0.1:6443",
     "programs": [],
     "images": [],
+    "image_list": "",
     "registries": {},
     "system_default_registry": "",
     "pause_image": "",
