@@ -17,6 +17,7 @@ description:
   - Renders the configuration of C(kubeadm init), C(kubeadm join) or C(kubeadm upgrade) for one machine. It can hold secrets, so tasks that use it
     need C(no_log).
   - For K3s, it is the file that says how a machine comes to its cluster, by C(init) or C(join), or by C(rejoin) if it has made it.
+    With C(snapshots) it is the Secret with which snapshots go to S3, which is not of one machine.
   - C(names) is that of C(kubeadm init phase certs), C(reconfigure) that of an upgrade which leaves the kubelet alone, and C(applied) what is recorded
     of them on the machine.
 author:
@@ -36,7 +37,7 @@ options:
     description: What the configuration is for.
     type: str
     required: true
-    choices: [init, join, rejoin, names, upgrade, reconfigure, applied]
+    choices: [init, join, rejoin, snapshots, names, upgrade, reconfigure, applied]
   machine:
     description: C(node), C(address), C(serves) and C(taints) of the machine.
     type: dict
@@ -44,7 +45,7 @@ options:
   secrets:
     description: >-
       C(token) and C(certificate_key) of this run, and to join also C(certificate), that of the cluster's authority in PEM. Empty for an upgrade.
-      For K3s only whether there is a C(token).
+      For K3s only whether there is a C(token), or the C(access_key) and C(secret_key) of S3.
     type: dict
     required: true
 """

@@ -1,7 +1,8 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clusters of K3s without a way out: archives of images that do not do are refused before anything is touched, and the right one goes.
+"""Clusters of K3s without a way out: archives of images that do not do are refused before anything is touched, and the right one goes. Then nodes share
+images, and snapshots go to S3.
 
 Tests use the same machines, in their order.
 """
@@ -18,7 +19,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, VERSION, K3sRig, system_images
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import FOLDER, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOLDER, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import file_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
@@ -30,7 +31,7 @@ def site(k3s_rig: K3sRig, tmp_path_factory: pytest.TempPathFactory) -> K3sSite:
     site = K3sSite(k3s_rig, servers=("s1",))
     listed = tmp_path_factory.mktemp("release") / "k3s-images.txt"
     listed.write_text("".join(f"{name}\n" for name in system_images().values()), encoding="utf-8")
-    site.variables["cluster_k3s_image_list"] = str(listed)
+    site.variables |= {"cluster_k3s_image_list": str(listed), "cluster_k3s_datastore": "etcd"}
     return site
 
 
@@ -128,3 +129,69 @@ def test_the_archive_of_the_release_goes_and_is_not_read_again(site: K3sSite, tm
     assert [
         task["name"] for task in again.tasks if "sources |" in task["name"] and not task["result"].get("skipped")
     ] == []
+
+
+@pytest.fixture(scope="module")
+def made(site: K3sSite) -> K3sSite:
+    site.done()
+    return site
+
+
+ACCESS, SECRET = "AKIAPLANTEDKEY", "planted-secret-key"
+
+
+def test_snapshots_go_to_s3_without_credentials_in_a_file(made: K3sSite) -> None:
+    made.variables |= {
+        "cluster_k3s_snapshot_s3": {"bucket": "snapshots", "endpoint": "s3.example.com:9000", "folder": "edge"},
+        "cluster_k3s_snapshot_s3_access_key": ACCESS,
+        "cluster_k3s_snapshot_s3_secret_key": SECRET,
+        "cluster_k3s_embedded_registry": True,
+        "cluster_k3s_registries": {"mirrors": {"docker.io": {"endpoint": ["https://mirror.example.com"]}}},
+    }
+    server = made.machines["s1"]
+    planned = made.done("--check", "--diff")
+    run = made.done("--diff")
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == ["update the server s1"]
+    assert made.done().changed() == 0
+    assert [one for one in (ACCESS, SECRET) if one in planned.stdout + run.stdout] == []
+    said = server.sh("k3s etcd-snapshot save --name wanted 2>&1; journalctl --no-pager --unit k3s --since -2min")
+    assert 'Using etcd s3 configuration from etcd-s3-config-secret \\"hwaccel-gpu-etcd-s3\\"' in said
+    assert 'endpoint=\\"https://s3.example.com:9000\\" bucket=\\"snapshots\\" folder=\\"edge\\"' in said
+    assert server.sh(f"ls {DATA}/server/db/snapshots | grep -c wanted").strip() == "1"
+    shown = server.sh(
+        "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; journalctl --no-pager"
+    )
+    assert [one for one in (ACCESS, SECRET) if one in shown] == []
+    # Also not in the datastore, as Secrets are encrypted there.
+    assert server.sh(f"grep -rlE '{ACCESS}|{SECRET}' /etc /opt /run /root /tmp /var 2>/dev/null || :") == ""
+    assert "embedded-registry: true" in server.read("/etc/rancher/k3s/config.yaml.d/50-hwaccel-gpu.yaml")
+
+
+def test_another_key_changes_the_secret_only(made: K3sSite) -> None:
+    made.variables["cluster_k3s_snapshot_s3_secret_key"] = "another"
+    before = made.machines["s1"].sh("systemctl show --property=InvocationID k3s")
+    assert made.done("--check").changed() == 1
+    assert made.done().changed() == 1
+    assert made.machines["s1"].sh("systemctl show --property=InvocationID k3s") == before
+
+
+def test_settings_that_cannot_be_are_told_at_once(made: K3sSite) -> None:
+    before = dict(made.variables)
+    made.variables |= {
+        "cluster_k3s_registries": {},
+        "cluster_k3s_snapshot_s3": {"folder": "edge"},
+        "cluster_k3s_service_network": "10.43.0.0/16,2001:cafe:43::/64",
+    }
+    try:
+        run = made.play()
+    finally:
+        made.variables = before
+    told = json.dumps(run.summary)
+    assert run.rc != 0 and run.changed() == 0
+    for one in (
+        "nodes would share no images",
+        "neither or both of bucket and secret",
+        "Services have a family",
+        "is too large",
+    ):
+        assert one in told

@@ -300,6 +300,17 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "network": _manifests,
         "timeout": values.number(30, whole=True, what="not a number of seconds above 29"),
         "snapshot_retention": values.number(1, whole=True, what="not a number above 0"),
+        "snapshot_s3": values.fields(
+            {
+                **dict.fromkeys(
+                    ("bucket", "endpoint", "endpoint_ca", "folder", "proxy", "region", "secret"), values.text
+                ),
+                **dict.fromkeys(("insecure", "skip_ssl_verify"), values.truth),
+                "bucket_lookup_type": values.choice("auto", "dns", "path"),
+                "timeout": values.matching(re.compile(r"(\d+[hms])+"), "not a duration", "5m or 90s"),
+            },
+            "S3",
+        ),
         "at_a_time": batch,
         "inventory": None,
     },

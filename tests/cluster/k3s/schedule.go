@@ -105,9 +105,11 @@ func (c *cluster) scheduled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.takeSnapshot(ctx, folder, c.text("etcd-snapshot-name"), c.on("etcd-snapshot-compress")); err != nil {
+	name, err := c.takeSnapshot(ctx, folder, c.text("etcd-snapshot-name"), c.on("etcd-snapshot-compress"))
+	if err != nil {
 		return err
 	}
+	c.upload(ctx, s3Settings(c.settings), name)
 	retention, err := strconv.Atoi(c.text("etcd-snapshot-retention"))
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type snapshotRequest struct {
 	Folder    string   `json:"dir,omitempty"`
 	Compress  bool     `json:"compress,omitempty"`
 	Retention *int     `json:"retention,omitempty"`
+	// By the names of options.
+	S3 map[string]string `json:"s3,omitempty"`
 }
 
 type snapshotFile struct {
@@ -87,10 +89,10 @@ func manageSnapshots(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if s.on("s3") {
+	asked := snapshotRequest{Operation: action, Folder: s.text("dir"), Compress: s.on("snapshot-compress"), S3: s3Settings(s)}
+	if asked.S3 != nil && action != "save" {
 		return errors.New("the stand-in has no S3")
 	}
-	asked := snapshotRequest{Operation: action, Folder: s.text("dir"), Compress: s.on("snapshot-compress")}
 	switch action {
 	case "save":
 		if len(s.rest) > 0 {
@@ -199,6 +201,9 @@ func (c *cluster) snapshots(ctx context.Context, wanted snapshotRequest) (*snaps
 	switch wanted.Operation {
 	case "save":
 		name, err := c.takeSnapshot(ctx, folder, wanted.Names[0], wanted.Compress || c.on("etcd-snapshot-compress"))
+		if err == nil {
+			c.upload(ctx, wanted.S3, name)
+		}
 		result.Created = []string{name}
 		return result, err
 	case "delete":

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -346,6 +348,25 @@ func TestSnapshotRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, strings.Join(deleted, " "), "etcd-snapshot-s1-1")
+}
+
+func TestConfigurationOfS3(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString
+	stored := object{"data": object{"etcd-s3-bucket": encoded([]byte("snapshots")), "etcd-s3-access-key": encoded([]byte("AK"))}}
+	read := func(string) (object, error) { return stored, nil }
+	found, err := s3Configuration(s3Settings(serverSettings(t, "--etcd-s3", "--etcd-s3-config-secret=s3")), read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, found["etcd-s3-bucket"]+" "+found["etcd-s3-endpoint"]+" "+found["etcd-s3-access-key"], "snapshots s3.amazonaws.com AK")
+	// Anything that is set beside the Secret takes its place as a whole.
+	_, err = s3Configuration(s3Settings(serverSettings(t, "--etcd-s3", "--etcd-s3-config-secret=s3", "--etcd-s3-folder=x")), read)
+	expect(t, err.Error(), "s3 bucket name was not set")
+	_, err = s3Configuration(s3Settings(serverSettings(t, "--etcd-s3")), read)
+	expect(t, err.Error(), "s3 configuration was not set")
+	_, err = s3Configuration(s3Settings(serverSettings(t, "--etcd-s3", "--etcd-s3-config-secret=s3")), func(string) (object, error) { return nil, errors.New("not found") })
+	expect(t, errors.Is(err, errNoSecret), true)
+	expect(t, s3Settings(serverSettings(t)) == nil, true)
 }
 
 func TestBalancerKnowsServersOfLastTime(t *testing.T) {

@@ -42,6 +42,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "programs": [{"source": "/files/k3s", "checksum": f"sha256:{k3s.SUM}"}],
         "images": [{"source": "/files/images.tar.zst", "checksum": f"sha256:{k3s.SUM}"}],
         "image_list": "/files/k3s-images.txt",
+        "snapshot_s3": {"bucket": "snapshots", "endpoint": "s3.example.com", "folder": "edge"},
         "registries": {"mirrors": {"docker.io": {"endpoint": ["https://mirror.example.com"]}}},
         "system_default_registry": "registry.example.com",
         "pause_image": "registry.example.com/pause:3.6",
@@ -200,6 +201,7 @@ NO_TEXTS = {
         "staged",
         "units",
         "even_servers",
+        "embedded_registry",
         "secrets_encryption",
         "snapshot_retention",
         "at_a_time",
@@ -225,6 +227,7 @@ ELSEWHERE = {
         "cluster": "a host of the inventory",
         "inventory": "set by playbooks",
         **dict.fromkeys(("token", "agent_token"), "the text of a file of its own"),
+        **dict.fromkeys(("snapshot_s3_access_key", "snapshot_s3_secret_key"), "data of a Secret"),
         "token_file": "a file that is written",
     },
     "cluster_kubeadm": {

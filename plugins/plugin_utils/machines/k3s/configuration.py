@@ -16,7 +16,7 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import SERVER
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, networks, places, snapshots
 
 Settings = c.Mapping[str, t.Any]
 HEAD = "# Written by the role hwaccel.gpu.cluster_k3s, which writes it anew: changes are lost.\n"
@@ -37,6 +37,7 @@ RESERVED = {
     "disable-apiserver": "",
     "disable-etcd": "",
     "flannel-backend": "cluster_k3s_flannel_backend",
+    "embedded-registry": "cluster_k3s_embedded_registry",
     "etcd-s3-access-key": "",
     "etcd-s3-secret-key": "",
     "node-label": "hwaccel_node_labels",
@@ -74,7 +75,7 @@ def given(settings: Settings) -> dict[str, t.Any]:
     """The same without what hardens it."""
     common: dict[str, t.Any] = {"node-name": settings["node"]}
     # With two stacks a node needs an address of each, which K3s finds.
-    if _is_address(settings["address"]) and "," not in settings["pod_network"]:
+    if _is_address(settings["address"]) and not networks.dual(settings):
         common["node-ip"] = settings["address"]
     if settings["taints"]:
         # Only a node that registers takes them.
@@ -110,8 +111,9 @@ def _of_server(settings: Settings) -> dict[str, t.Any]:
         **settings["server_configuration"],
     }
     if embedded(settings):
-        found["etcd-snapshot-retention"] = settings["snapshot_retention"]
-        found["etcd-snapshot-schedule-cron"] = settings["snapshot_schedule"]
+        found |= snapshots.settings_of(settings)
+    if settings["embedded_registry"]:
+        found["embedded-registry"] = True
     if settings["system_default_registry"]:
         found["system-default-registry"] = settings["system_default_registry"]
     return found
@@ -125,8 +127,7 @@ def embedded(settings: Settings) -> bool:
 
 def dns(settings: Settings) -> str:
     """Tenth address of each network of Services, as K3s takes them (pkg/cli/server/server.go)."""
-    networks = [ipaddress.ip_network(text.strip()) for text in settings["service_network"].split(",")]
-    return ",".join(str(network[10]) for network in networks)
+    return ",".join(str(network[10]) for network in networks.read(settings["service_network"]))
 
 
 def entry(settings: Settings, what: str, *, token: bool) -> str:
@@ -165,6 +166,26 @@ def faults(settings: Settings) -> list[Fault]:
                 next_step = f"set {RESERVED[name]} instead" if RESERVED[name] else "remove it"
                 why = "the role decides it"
                 found.append(Fault(f"{name} cannot be set there", f"cluster_k3s_{variable}", why, next_step))
+    return [
+        *found,
+        *networks.faults(settings),
+        *_registry(settings),
+        *snapshots.faults(settings, embedded=embedded(settings) or settings["role"] != SERVER),
+    ]
+
+
+def _registry(settings: Settings) -> list[Fault]:
+    """Images that nodes share: each serves those that it has for registries that are mirrored (pkg/spegel, run in pkg/agent/run.go)."""
+    found = []
+    where = "cluster_k3s_embedded_registry"
+    if settings["embedded_registry"] and not settings["registries"].get("mirrors"):
+        what, next_step = (
+            "nodes would share no images",
+            "set mirrors in cluster_k3s_registries, such as {docker.io: {}} or {'*': {}}",
+        )
+        found.append(Fault(what, where, "only images of registries that are mirrored are shared", next_step))
+    if settings["embedded_registry"] and settings["engine"] == "docker":
+        found.append(Fault("Docker cannot share images", where, "K3s shares those of its own containerd", "unset it"))
     return found
 
 
@@ -174,9 +195,9 @@ def kept(there: str, settings: Settings) -> list[Fault]:
         now = yaml.safe_load(there)
     except yaml.YAMLError:
         return []
-    wanted = settings_of(settings)
-    if not isinstance(now, dict):
+    if not isinstance(now, dict) or networks.faults(settings):
         return []
+    wanted = settings_of(settings)
     return [
         Fault(
             f"the {what} of the cluster is {now[name]}, and {wanted[name]} is set",

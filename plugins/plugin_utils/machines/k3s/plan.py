@@ -23,6 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     configuration,
     hardening,
     kernel,
+    networks,
     places,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
@@ -34,6 +35,8 @@ Settings = c.Mapping[str, t.Any]
 _NODE_PORTS = {10250: "kubelet", 6444: "the load balancer of its agent"}
 _SERVER_PORTS = {6443: "K3s", 10257: "kube-controller-manager", 10259: "kube-scheduler"}
 _ETCD_PORTS = {2379: "etcd", 2380: "etcd"}
+#: On each node (https://docs.k3s.io/installation/registry-mirror#requirements).
+_REGISTRY_PORTS = dict.fromkeys((5001, 6443), "the registry that nodes share")
 #: K3s reads drop-ins of its configuration, and renews certificates of all components by a restart, in every version that is still released.
 _OLDEST = (1, 32)
 #: A release of K3s (https://docs.k3s.io/upgrades). The number after +k3s counts builds of the same Kubernetes.
@@ -101,6 +104,7 @@ def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
         *prerequisites.faults(host, _needs(settings, now), [*skipped, *others]),
         *boards.faults(host, settings, skipped),
         *([] if "kernel" in skipped else kernel.faults(host, settings)),
+        *([] if "networks" in skipped else networks.lacking(host, settings)),
     ]
 
 
@@ -132,8 +136,9 @@ def _messages(host: Host, lacking: c.Sequence[Fault], turn: turning.Turn, now: F
 def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
     serves = settings["role"] == SERVER
     etcd = _ETCD_PORTS if configuration.embedded(settings) else {}
+    shared = _REGISTRY_PORTS if settings["embedded_registry"] else {}
     return prerequisites.Needs(
-        ports={**_NODE_PORTS, **({**_SERVER_PORTS, **etcd} if serves else {})},
+        ports={**_NODE_PORTS, **shared, **({**_SERVER_PORTS, **etcd} if serves else {})},
         networks={"network of pods": settings["pod_network"], "network of Services": settings["service_network"]},
         version=version_of(settings["version"]),
         serves=serves,

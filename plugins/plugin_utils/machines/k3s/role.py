@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     leaving,
     places,
     plan,
+    snapshots,
     verdict,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import request as asking
@@ -44,7 +45,12 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 
 
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
-    """How a machine comes to its cluster, as configuration.entry documents it. secrets: token, empty if K3s makes it."""
+    """How a machine comes to its cluster, as configuration.entry documents it. secrets: token, empty if K3s makes it.
+
+    what: or snapshots, for the Secret with which they go to S3, as snapshots.secret documents it. secrets: access_key and secret_key.
+    """
+    if what == "snapshots":
+        return snapshots.secret(settings, str(secrets["access_key"]), str(secrets["secret_key"]))
     return configuration.entry({**settings, **machine}, what, token=bool(secrets.get("token")))
 
 
