@@ -42,6 +42,8 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("programs", [{"source": "/files/k3s", "checksum": SUM, "architecture": "arm64"}], ("'arm64' is unknown",)),
         ("images", "images.tar", ("cluster_k3s_images",)),
         ("embedded_registry", "perhaps", ("cluster_k3s_embedded_registry",)),
+        ("datastore", "sqlite", ("cluster_k3s_datastore",)),
+        ("datastore_endpoint", ["db"], ("cluster_k3s_datastore_endpoint",)),
         ("snapshot_s3", "bucket", ("cluster_k3s_snapshot_s3",)),
         ("snapshot_s3", {"buckets": "a"}, ("unknown: buckets",)),
         ("snapshot_s3", {"bucket": "a", "timeout": "soon"}, ("'soon' is not a duration",)),

@@ -16,7 +16,13 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import SERVER
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, networks, places, snapshots
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
+    external,
+    hardening,
+    networks,
+    places,
+    snapshots,
+)
 
 Settings = c.Mapping[str, t.Any]
 HEAD = "# Written by the role hwaccel.gpu.cluster_k3s, which writes it anew: changes are lost.\n"
@@ -31,7 +37,7 @@ RESERVED = {
     "cluster-reset": "",
     "cluster-reset-restore-path": "",
     "data-dir": "",
-    "datastore-endpoint": "",
+    "datastore-endpoint": "cluster_k3s_datastore_endpoint",
     "disable": "cluster_k3s_disable",
     "disable-agent": "",
     "disable-apiserver": "",
@@ -110,6 +116,8 @@ def _of_server(settings: Settings) -> dict[str, t.Any]:
         "write-kubeconfig-mode": "0600",
         **settings["server_configuration"],
     }
+    if external.is_set(settings):
+        found[external.OPTION] = settings["datastore_endpoint"]
     if embedded(settings):
         found |= snapshots.settings_of(settings)
     if settings["embedded_registry"]:
@@ -136,6 +144,8 @@ def entry(settings: Settings, what: str, *, token: bool) -> str:
     what: init, if it makes the cluster; join; or rejoin, for a server that has made it: a member of etcd that was removed from it, and is started again,
     would make a second cluster without a server (Register in pkg/etcd/etcd.go).
     """
+    if external.is_set(settings) and settings["role"] == SERVER:
+        return as_text({"token-file": places.TOKEN})
     found: dict[str, t.Any] = {"token-file": places.OWN_TOKEN if what == "rejoin" else places.TOKEN} if token else {}
     if what != "init":
         found["server"] = f"https://{settings['endpoint']}"
@@ -169,6 +179,7 @@ def faults(settings: Settings) -> list[Fault]:
     return [
         *found,
         *networks.faults(settings),
+        *external.faults(settings),
         *_registry(settings),
         *snapshots.faults(settings, embedded=embedded(settings) or settings["role"] != SERVER),
     ]

@@ -12,8 +12,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import FOREIGN, HALF, MEMBER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import external, hardening, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import found as finding
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import hardening, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 
@@ -36,8 +36,13 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     units = [unit for unit in places.UNITS.values() if host.unit(unit).loaded]
     secrets = [path for path in (places.TOKEN, places.AGENT_TOKEN, places.ENTRY) if path in _present(host)]
     snapshots = bool(host.fact("snapshots")) and resets
+    shared = bool(external.used(host)) and resets
     return {
-        "messages": [*others, *([f"snapshots of etcd go with {places.DATA}"] if snapshots else [])],
+        "messages": [
+            *others,
+            *([f"snapshots of etcd go with {places.DATA}"] if snapshots else []),
+            *(["what the cluster has in its datastore stays there"] if shared else []),
+        ],
         "faults": [fault.as_dict() for fault in (*damaged, *foreign)],
         "found": now.as_dict(),
         "turn": Turn().as_dict(),

@@ -21,6 +21,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     boards,
     configuration,
+    external,
     hardening,
     kernel,
     networks,
@@ -91,7 +92,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 def _of_machine(host: Host, settings: Settings) -> Settings:
     """Without programs and images for other architectures. Whoever has etcd keeps it."""
     mine = contents_of.of_architecture(host, settings)
-    datastore = "etcd" if contents_of.has(host, places.ETCD) else settings["datastore"]
+    kept = contents_of.has(host, places.ETCD) and not external.is_set(settings)
+    datastore = "etcd" if kept else settings["datastore"]
     return {**mine, "datastore": datastore, "board_labels": boards.labels(host, settings)}
 
 
@@ -179,7 +181,7 @@ def _kept(host: Host, settings: Settings, now: Found) -> list[Fault]:
     """What a cluster keeps for its life. Its datastore changes only where that is asked for by name."""
     if now.state != MEMBER or settings["role"] != SERVER:
         return []
-    faults = configuration.kept(host.text(places.CONFIGURATION), settings)
+    faults = [*configuration.kept(host.text(places.CONFIGURATION), settings), *external.changed(host, settings)]
     sqlite = contents_of.has(host, places.SQLITE) and not contents_of.has(host, places.ETCD)
     if sqlite and configuration.embedded(settings):
         what, why = "the server has SQLite, and etcd is set", "several servers need etcd"

@@ -36,6 +36,8 @@ SETTINGS: dict[str, t.Any] = {
     "system_default_registry": "",
     "pause_image": "",
     "datastore": "",
+    "datastore_endpoint": "",
+    "has_token": True,
     "pod_network": "10.42.0.0/16",
     "service_network": "10.43.0.0/16",
     "dns_domain": "cluster.local",
