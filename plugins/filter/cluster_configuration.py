@@ -37,7 +37,7 @@ options:
     description: What the configuration is for.
     type: str
     required: true
-    choices: [init, join, rejoin, snapshots, names, upgrade, reconfigure, applied]
+    choices: [init, join, rejoin, migrate, stay, snapshots, names, upgrade, reconfigure, applied]
   machine:
     description: C(node), C(address), C(serves) and C(taints) of the machine.
     type: dict

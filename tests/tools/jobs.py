@@ -322,6 +322,7 @@ _SLOW_CLUSTER = {
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
+    "clusters K3s adopted": ("tests/cluster/test_k3s_adopt.py", "tests/cluster/test_k3s_datastore.py"),
     "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),
     "clusters K3s hardened": ("tests/cluster/test_k3s_hardening.py",),
     "clusters K3s restored": ("tests/cluster/test_k3s_restore.py",),

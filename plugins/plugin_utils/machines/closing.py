@@ -29,6 +29,7 @@ _VERBS = {
     "rotate_ca": "configured",
     "rotate_token": "configured",
     "rotate_encryption_keys": "configured",
+    "migrate_datastore": "configured",
 }
 Row = dict[str, t.Any]
 _Rows = c.Mapping[str, Row]

@@ -26,6 +26,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
     toolkit = plan.get("toolkit") or {}
     packages = [*(plan.get("packages") or ()), *(toolkit["names"] if toolkit.get("install") else ())]
     return [
+        *(plan.get("adopts") or ()),
         *(["remove the node"] if plan.get("resets") else []),
         *(f"{'remove' if absent else 'install'} the package {name}" for name in packages),
         *(f"hold the package {name}" for name in plan.get("held") or () if not absent),

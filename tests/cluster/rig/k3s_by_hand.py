@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""K3s on machines as an administrator would set it up, without any role: binary, unit and configuration."""
+"""K3s on machines as an administrator would set it up, without any role: binary, unit and configuration; or by its own script."""
 
 from __future__ import annotations
 
@@ -32,6 +32,38 @@ Restart=always
 RestartSec=5s
 [Install]
 WantedBy=multi-user.target
+"""
+#: As install.sh of K3s writes it (create_systemd_service_file), which puts each argument on a line of its own.
+_OF_SCRIPT = """[Unit]
+Description=Lightweight Kubernetes
+Documentation=https://k3s.io
+Wants=network-online.target
+After=network-online.target
+
+[Install]
+WantedBy=multi-user.target
+
+[Service]
+Type=notify
+EnvironmentFile=-/etc/default/%N
+EnvironmentFile=-/etc/sysconfig/%N
+EnvironmentFile=-/etc/systemd/system/{unit}.service.env
+KillMode=process
+Delegate=yes
+User=root
+LimitNOFILE=1048576
+LimitNPROC=infinity
+LimitCORE=infinity
+TasksMax=infinity
+TimeoutStartSec=0
+Restart=always
+RestartSec=5s
+ExecStartPre=-/sbin/modprobe br_netfilter
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/local/bin/k3s \\
+    {command} \\
+{arguments}
+
 """
 
 
@@ -96,4 +128,21 @@ def install(machine: Machine, k3s: K3s, command: str, config: dict[str, t.Any]) 
     machine.sh(f"install -D {k3s.inside} /usr/local/bin/k3s; mkdir -p {IMAGES}; cp {k3s.archive} {IMAGES}")
     machine.write(f"/etc/systemd/system/{installed.unit}.service", _UNIT.format(command=command))
     installed.configure(config)
+    return installed
+
+
+def install_by_script(machine: Machine, k3s: K3s, command: str, *arguments: str, **environment: str) -> Installed:
+    """Installs it as its own script does, and starts it. environment: what its caller had."""
+    installed = Installed(machine, command)
+    unit = f"/etc/systemd/system/{installed.unit}.service"
+    machine.sh(f"install -D {k3s.inside} /usr/local/bin/k3s; mkdir -p {IMAGES}; cp {k3s.archive} {IMAGES}")
+    machine.sh("cd /usr/local/bin; for name in kubectl crictl ctr; do ln -sf k3s $name; done")
+    uninstall = "k3s-uninstall.sh" if command == "server" else "k3s-agent-uninstall.sh"
+    for name in ("k3s-killall.sh", uninstall):
+        machine.write(f"/usr/local/bin/{name}", "#!/bin/sh\nexit 1\n", "0755")
+    quoted = "".join(f"\t'{one}' \\\n" for one in arguments)
+    machine.write(unit, _OF_SCRIPT.format(unit=installed.unit, command=command, arguments=quoted))
+    machine.write(f"{unit}.env", "".join(f"{name}='{value}'\n" for name, value in environment.items()), "0600")
+    machine.sh(f"systemctl enable --quiet {installed.unit}")
+    installed.start()
     return installed

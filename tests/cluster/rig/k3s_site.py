@@ -14,6 +14,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, K3s, K3sRig, next_version
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site, file_of, voters
+from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD
+from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 #: The release after it, for upgrades.
@@ -64,6 +66,22 @@ class K3sSite(Site):
         return {
             name.rpartition("-")[0] for name in voters(machine, "server-ca", "client", f"{DATA}/server/tls/etcd", 2382)
         }
+
+    def start_pod(self, node: str) -> None:
+        """A pod that does nothing on a node."""
+        container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "100000"]}
+        metadata = {"name": f"stays-{node}", "namespace": "default"}
+        spec = {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 1}
+        self.client().create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD)
+        self.machines[node].wait("the pod runs", lambda: bool(self.container(node)), seconds=90)
+
+    def container(self, node: str) -> str:
+        """The container of that pod while it runs."""
+        status = self.client().get(POD, f"stays-{node}", "default")["status"]
+        running = [
+            one["containerID"] for one in status.get("containerStatuses", ()) if "running" in one.get("state", {})
+        ]
+        return str(running[0]) if running else ""
 
     def cluster(self) -> dict[str, t.Any]:
         assert isinstance(self.rig, K3sRig)

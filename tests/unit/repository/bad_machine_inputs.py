@@ -66,6 +66,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("hardening", "sis", ("'sis' is unknown", "did you mean cis?")),
         ("configuration", "max-pods=200", ("cluster_k3s_configuration",)),
         ("server_configuration", ["audit"], ("cluster_k3s_server_configuration",)),
+        ("adopt", "perhaps", ("cluster_k3s_adopt",)),
         ("skipped_checks", ["swop"], ("'swop' is unknown", "did you mean swap?")),
         ("timeout", 5, ("5 is not a number of seconds above 29",)),
         ("drain_timeout", "soon", ("cluster_k3s_drain_timeout",)),

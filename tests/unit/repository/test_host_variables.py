@@ -204,6 +204,7 @@ NO_TEXTS = {
         "even_servers",
         "embedded_registry",
         "has_token",
+        "adopt",
         "secrets_encryption",
         "snapshot_retention",
         "at_a_time",

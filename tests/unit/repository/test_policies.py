@@ -63,6 +63,7 @@ def documentation_lines(tree: ast.Module) -> int:
 OLD_PYTHONS = {
     "roles/cluster/files/member.py",
     "roles/cluster/files/network.py",
+    "roles/cluster_k3s/files/datastore.py",
     "roles/cluster_k3s/files/k3s.py",
     "roles/cluster_kubeadm/files/control.py",
     "roles/cluster/files/leftovers.py",

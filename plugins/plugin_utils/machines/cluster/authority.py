@@ -82,6 +82,15 @@ def expiry(days: int | None, owner: str) -> str:
     return f"a certificate of {owner} {when}"
 
 
+def common_name(pem: str) -> str:
+    """Whose the first certificate is. Empty if there is none that can be read."""
+    certificate = _read(pem)
+    if certificate is None:
+        return ""
+    found = certificate.subject.get_attributes_for_oid(_library().x509.NameOID.COMMON_NAME)
+    return str(found[0].value) if found else ""
+
+
 def names(pem: str) -> set[str]:
     """Names and addresses for which the first certificate is valid, addresses in their shortest form."""
     certificate = _read(pem)

@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     external,
     hardening,
     networks,
+    options,
     places,
     snapshots,
 )
@@ -60,6 +61,13 @@ RESERVED = {
     "write-kubeconfig": "",
     "write-kubeconfig-mode": "",
 }
+#: Options that agents do not know, among those that are compared.
+OF_SERVERS = options.names("""
+    cluster-cidr cluster-dns cluster-domain disable disable-agent disable-apiserver disable-cloud-controller disable-controller-manager
+    disable-etcd disable-helm-controller disable-kube-proxy disable-network-policy disable-scheduler egress-selector-mode embedded-registry
+    flannel-backend flannel-external-ip flannel-ipv6-masq https-listen-port secrets-encryption secrets-encryption-provider service-cidr
+    service-node-port-range supervisor-metrics
+    """)
 #: Kept by a cluster for its life, with the name for messages.
 _FIXED = {
     "cluster-cidr": "network of pods",
@@ -142,14 +150,14 @@ def entry(settings: Settings, what: str, *, token: bool) -> str:
     """The file that says how a machine comes to its cluster. token: whether it has one.
 
     what: init, if it makes the cluster; join; or rejoin, for a server that has made it: a member of etcd that was removed from it, and is started again,
-    would make a second cluster without a server (Register in pkg/etcd/etcd.go).
+    would make a second cluster without a server (Register in pkg/etcd/etcd.go). migrate, for a server whose SQLite becomes etcd, and stay, if it does not.
     """
     if external.is_set(settings) and settings["role"] == SERVER:
         return as_text({"token-file": places.TOKEN})
     found: dict[str, t.Any] = {"token-file": places.OWN_TOKEN if what == "rejoin" else places.TOKEN} if token else {}
-    if what != "init":
+    if what in ("join", "rejoin"):
         found["server"] = f"https://{settings['endpoint']}"
-    elif embedded(settings):
+    elif what == "migrate" or (what == "init" and embedded(settings)):
         found["cluster-init"] = True
     return as_text(found)
 

@@ -23,8 +23,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import ex
 _TRACES = (places.SERVER_AUTHORITY, places.ETCD, places.SQLITE, places.AUTHORITY, places.NODE_CERTIFICATE)
 
 
-def found(host: Host) -> Found:
-    state, why = _state(host)
+def found(host: Host, adopts: bool = False) -> Found:
+    """adopts: whether a K3s is adopted that another one has installed."""
+    state, why = _state(host, adopts)
     certificate = host.text(places.SERVER_AUTHORITY) or host.text(places.AUTHORITY)
     days, _due = authority.lasting(map(host.text, places.CERTIFICATES), host.now)
     serves = has(host, places.SERVER_AUTHORITY)
@@ -58,15 +59,15 @@ def running(host: Host) -> bool:
     return any(host.unit(name).active for name in places.UNITS.values())
 
 
-def _state(host: Host) -> tuple[str, str]:
+def _state(host: Host, adopts: bool) -> tuple[str, str]:
     if other := next((unit for unit in places.FOREIGN if host.unit(unit).loaded), ""):
         return FOREIGN, f"{places.FOREIGN[other]} is installed (unit {other})"
     if host.unit("kubelet").active:
         return FOREIGN, "a kubelet runs that is not that of K3s (unit kubelet)"
-    if not host.text(places.RECORD) and (
+    if not (adopts or host.text(places.RECORD)) and (
         other := next((name for name in places.UNITS.values() if host.unit(name).loaded), "")
     ):
-        return FOREIGN, f"K3s is installed, and not by this role (unit {other})"
+        return FOREIGN, f"K3s is installed, and not by this role (unit {other}): cluster_k3s_adopt: true takes it over"
     present = [path for path in _TRACES if has(host, path)]
     if not present:
         return ABSENT, ""

@@ -35,6 +35,8 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     resets = now.state in (MEMBER, HALF)
     units = [unit for unit in places.UNITS.values() if host.unit(unit).loaded]
     secrets = [path for path in (places.TOKEN, places.AGENT_TOKEN, places.ENTRY) if path in _present(host)]
+    # To the program, which goes.
+    links = [path for path in kept.settings.get("links", "").split() if path in host.fact("links").split()]
     snapshots = bool(host.fact("snapshots")) and resets
     shared = bool(external.used(host)) and resets
     return {
@@ -53,7 +55,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "resets": resets,
         "confirmed": host.text(places.TEARDOWN).strip(),
         "stops": units if recorded else [],
-        "absent": [*ours, *secrets],
+        "absent": [*ours, *links, *secrets],
         "restores": originals,
         "reload_units": bool(units or originals),
         "actions": [],

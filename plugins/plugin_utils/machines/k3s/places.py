@@ -18,6 +18,8 @@ RECORD = record.path(ROLE)
 COPIED = f"{FOLDER}/copied"
 #: The program of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
 STAGED, TURN = f"{FOLDER}/k3s", f"{FOLDER}/turn.json"
+#: Kept while the data of a server are moved from SQLite to etcd, and the copy that was taken before.
+MIGRATION, COPY = f"{FOLDER}/migration.json", f"{FOLDER}/datastore"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
 
@@ -31,9 +33,14 @@ REGISTRIES = f"{SETTINGS}/registries.yaml"
 #: With which the machine has come to its cluster; and, on servers, that of agents.
 TOKEN, AGENT_TOKEN = f"{SETTINGS}/token", f"{SETTINGS}/agent-token"
 ADMIN = f"{SETTINGS}/k3s.yaml"
+#: Drop-ins of the role.
+OURS = (CONFIGURATION, ENTRY)
 
 PROGRAM = "/usr/local/bin/k3s"
 UNITS = {SERVER: "k3s", AGENT: "k3s-agent"}
+#: What the script that installs K3s leaves beside it.
+SCRIPTS = tuple(f"/usr/local/bin/{name}.sh" for name in ("k3s-uninstall", "k3s-agent-uninstall", "k3s-killall"))
+LINKS = tuple(f"/usr/local/bin/{name}" for name in ("kubectl", "crictl", "ctr"))
 SYSCTL = "/etc/sysctl.d/90-hwaccel-gpu-k3s.conf"
 #: Of cluster_k3s_hardening: settings of the kernel, and on servers what the API server reads. They are not in K3s' folder, of which a reset removes all.
 HARDENED = "/etc/sysctl.d/90-hwaccel-gpu-k3s-hardening.conf"
@@ -44,6 +51,8 @@ DATA = "/var/lib/rancher/k3s"
 KUBELET = "/var/lib/kubelet"
 #: The token of servers, which K3s writes itself.
 OWN_TOKEN = f"{DATA}/server/token"
+#: And that of agents.
+OWN_AGENT_TOKEN = f"{DATA}/server/agent-token"
 #: On servers, and on all machines.
 SERVER_AUTHORITY, AUTHORITY = f"{DATA}/server/tls/server-ca.crt", f"{DATA}/agent/server-ca.crt"
 NODE_CERTIFICATE = f"{DATA}/agent/client-kubelet.crt"

@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content, written
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
+    adoption,
     boards,
     configuration,
     external,
@@ -50,31 +51,40 @@ _text = functools.partial(templating.render, "cluster_k3s")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_k3s_.
 
-    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. programs: to install, each with name, source, checksum, remote
+    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. datastore: of a server, as _datastore documents it.
+    named: whether a file with a token is named to it.
+    adopts: what changes with a K3s that is adopted. programs: to install, each with name, source, checksum, remote
     and path. images: archives to copy, each with name, source, checksum and remote. files, contents, folders, absent: as files.written documents
     them. kernel: files with its settings that have to be loaded. hardened: whether the machine is or was hardened. record: text for teardown, empty if the
     machine has it already.
     """
     settings = _of_machine(host, settings)
-    now = finding.found(host)
+    now = finding.found(host, settings["adopt"])
+    taken = adoption.adopted(host, settings, now.state)
+    now = dataclasses.replace(now, endpoint=taken.server) if taken else now
     damaged = record.faults(host, places.ROLE)
-    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
+    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host, bool(taken))
     faults = [*oneline.faults("cluster_k3s", settings), *configuration.faults(settings), *damaged]
     skipped = settings["skipped_checks"]
     lacking = [] if now.state == FOREIGN or faults else _lacking(host, settings, now)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
-    faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *_foreign(host, settings, kept)]
+    faults += [*_version_faults(host, settings, now), *_kept(host, settings, now), *taken.faults]
+    faults += _foreign(host, settings, kept) if not taken else []
     contents = _contents(host, settings) if not faults else []
-    made = written(host, contents, _unneeded(host, settings, kept) if not faults else [])
+    absent = [*_unneeded(host, settings, kept), *taken.absent]
+    made = written(host, [*taken.contents, *contents] if not faults else [], absent if not faults else [])
     touched = [*(one["path"] for one in made["files"]), *made["absent"]]
-    turn = turning.turn(host, settings, now, touched)
-    new = _recorded(kept, host, settings, contents)
+    turn = turning.turn(host, settings, now, touched, bool(taken))
+    new = _recorded(kept, host, settings, contents, bool(taken))
     return {
         "messages": [*_messages(host, lacking, turn, now), *_differing(settings)],
         "faults": [fault.as_dict() for fault in faults],
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
+        "datastore": _datastore(host, now),
+        "named": "token-file" in finding.entry(host),
+        "adopts": list(taken.lines),
         "identity": prerequisites.identity(host, settings["node"], skipped),
         "packages": [],
         "programs": _programs(host, settings, now),
@@ -182,12 +192,35 @@ def _kept(host: Host, settings: Settings, now: Found) -> list[Fault]:
     if now.state != MEMBER or settings["role"] != SERVER:
         return []
     faults = [*configuration.kept(host.text(places.CONFIGURATION), settings), *external.changed(host, settings)]
-    sqlite = contents_of.has(host, places.SQLITE) and not contents_of.has(host, places.ETCD)
-    if sqlite and configuration.embedded(settings):
-        what, why = "the server has SQLite, and etcd is set", "several servers need etcd"
-        next_step = "remove the other servers from the group control_plane, or make another cluster with them"
+    if settings["migrates"]:
+        return faults
+    datastore, next_step = _datastore(host, now), "run hwaccel.gpu.cluster_k3s -e cluster_k3s_entry=migrate_datastore"
+    if datastore == MOVING:
+        what, why = "the data of the server are being moved from SQLite to etcd", "an earlier run was interrupted there"
+        faults.append(Fault(what, places.MIGRATION, why, f"{next_step}, which completes it"))
+    if datastore == SQLITE and configuration.embedded(settings):
+        what, why = (
+            "the server has SQLite, and etcd is set",
+            "a cluster changes its datastore only if that is asked for",
+        )
+        next_step = f"{next_step}, which moves its data after a copy; or have no other server, and unset it"
         faults.append(Fault(what, "cluster_k3s_datastore", why, next_step))
     return faults
+
+
+#: Datastores of a server.
+SQLITE, EMBEDDED, EXTERNAL, MOVING = "SQLite", "etcd", "external", "moving"
+
+
+def _datastore(host: Host, now: Found) -> str:
+    """Of a server that is a member, empty otherwise. moving: from SQLite to etcd, which a run has begun and not ended."""
+    if now.state != MEMBER or not now.serves:
+        return ""
+    if places.MIGRATION in host.files:
+        return MOVING
+    if contents_of.has(host, places.ETCD):
+        return EMBEDDED
+    return SQLITE if contents_of.has(host, places.SQLITE) else EXTERNAL
 
 
 def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.Any]]:
@@ -236,15 +269,19 @@ def _contents(host: Host, settings: Settings) -> list[Content]:
     return [*contents, *(hardening.contents(settings, configuration.HEAD) if hardening.on(settings) else [])]
 
 
-def _first(host: Host) -> Record:
-    """before: what the network of pods may add to later. kubelet: whether another kubelet has left something."""
-    others = "yes" if host.fact("kubelet_files") else ""
-    return Record(settings={"before": " ".join(host.fact("interfaces").split()), "kubelet": others})
+def _first(host: Host, adopts: bool) -> Record:
+    """before: what the network of pods may add to later. kubelet: whether another kubelet has left something. A K3s that is adopted has its own of both."""
+    others = "yes" if host.fact("kubelet_files") and not adopts else ""
+    return Record(settings={"before": "" if adopts else " ".join(host.fact("interfaces").split()), "kubelet": others})
 
 
-def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence[Content]) -> Record:
+def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence[Content], adopts: bool) -> Record:
+    """A K3s that is adopted is removed with the cluster, and its unit does not come back."""
     files = dict(kept.files)
-    if settings["programs"]:
+    if adopts:
+        kept = dataclasses.replace(kept, settings={**kept.settings, "links": " ".join(host.fact("links").split())})
+        host = dataclasses.replace(host, files={}, checksums={})
+    if settings["programs"] or adopts:
         files.setdefault(places.PROGRAM, FileBefore(bool(host.checksums.get(places.PROGRAM)), ""))
     before = dict(kept.settings)
     if hardening.on(settings):

@@ -10,7 +10,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, hardening, kernel, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
+    adoption,
+    configuration,
+    hardening,
+    kernel,
+    places,
+)
 
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
@@ -26,6 +32,8 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.SERVER_AUTHORITY,
         places.SQLITE,
         places.TOKEN,
+        *places.SCRIPTS,
+        *(adoption.environments(role)[-1] for role in places.UNITS),
     ),
     "architecture": ("output", "uname", "-m"),
     # Whether there are any: their values may be secrets.
@@ -34,6 +42,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
         places.FOREIGN_CONFIGURATION,
         rf"^\s*[\"']?({'|'.join(sorted(configuration.RESERVED))})[\"']?\s*:",
     ),
+    "links": ("output", "find", *places.LINKS, "-maxdepth", "0", "-lname", "k3s"),
     "drop_ins": ("paths", f"{places.SETTINGS}/config.yaml.d/*"),
     "interfaces": ("paths", "/sys/class/net/*"),
     "kubelet_files": ("paths", f"{places.KUBELET}/*"),
@@ -52,12 +61,13 @@ _FACTS: dict[str, tuple[str, ...]] = {
 }
 
 
-def request(_settings: c.Mapping[str, t.Any]) -> Request:
+def request(settings: c.Mapping[str, t.Any]) -> Request:
     return Request(
         files=(
             places.RECORD,
             places.TURN,
             places.TEARDOWN,
+            places.MIGRATION,
             places.CONFIGURATION,
             places.ENTRY,
             places.REGISTRIES,
@@ -69,8 +79,9 @@ def request(_settings: c.Mapping[str, t.Any]) -> Request:
             places.SERVER_AUTHORITY,
             *places.CERTIFICATES,
             *places.NODE_CERTIFICATES,
+            *adoption.files(settings),
         ),
-        patterns=(f"{places.COPIED}/*",),
+        patterns=(f"{places.COPIED}/*", *([f"{places.SETTINGS}/config.yaml.d/*"] if settings["adopt"] else [])),
         checksums=(places.PROGRAM, places.STAGED),
         units=("kubelet", *places.UNITS.values(), *places.FOREIGN),
         commands=(CommandRequest("k3s", (places.PROGRAM, "--version")),),

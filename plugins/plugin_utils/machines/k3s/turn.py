@@ -26,7 +26,8 @@ class Turn:
     """reasons: why the machine has a turn, empty if it has none. begun: whether an earlier run has begun it.
 
     gated: whether its node had passed the gate for GPUs before, None if nothing was recorded. upgrade: whether its version changes.
-    restart: whether its K3s is restarted. upgraded: whether it is a server with the version that is set. runtime, pods: nothing but K3s is restarted.
+    restart: whether its K3s is restarted. stays: whether its node is not drained for that. upgraded: whether it is a server with the version that is set.
+    runtime, pods: nothing but K3s is restarted.
     """
 
     reasons: tuple[str, ...] = ()
@@ -34,6 +35,7 @@ class Turn:
     gated: bool | None = None
     upgrade: bool = False
     restart: bool = False
+    stays: bool = False
     upgraded: bool = False
     runtime: bool = False
     pods: tuple[str, ...] = ()
@@ -42,26 +44,29 @@ class Turn:
         return {**dataclasses.asdict(self), "reasons": list(self.reasons), "pods": list(self.pods)}
 
 
-def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str]) -> Turn:
-    """writes: paths of files that this run writes."""
+def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], adopts: bool = False) -> Turn:
+    """writes: paths of files that this run writes. adopts: whether it adopts the K3s that runs."""
     if now.state != MEMBER:
         return Turn()
     wanted = version_of(settings["version"])
     runs, release = installed(host), (wanted, build(settings["version"]))
     older = (f"its K3s is {runs}",) if (now.version, build(runs)) != release else ()
-    stale = _stale(host, settings, writes) if not older else ()
+    stale = _stale(host, settings, writes) if not (older or adopts) else ()
+    taken = ("it is adopted",) if adopts else ()
     record = contents.noted(host.text(places.TURN))
     interrupted = ("an earlier run was interrupted there",) if host.text(places.TURN) else ()
     # Within the 90 days in which K3s issues them again at a start (https://docs.k3s.io/cli/certificate).
     left, due = lasting(host)
     renewals = (left,) if due else ()
-    reasons = (*older, *stale, *renewals, *interrupted)
+    reasons = (*older, *taken, *stale, *renewals, *interrupted)
     return Turn(
         reasons,
         begun=bool(interrupted),
         gated=record.get("gated"),
         upgrade=bool(older or record.get("upgrade")),
-        restart=bool(older or stale or due),
+        restart=bool(older or taken or stale or due),
+        # Pods outlive a restart (KillMode of the unit), and the program is the same.
+        stays=bool(taken) and not (older or staged(host, settings)),
         upgraded=now.serves and now.version == wanted,
     )
 

@@ -25,9 +25,9 @@ BEGIN = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def certificate(days: int = 365, names: tuple[str, ...] = ()) -> str:
-    """names: DNS names and addresses for which it is valid."""
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes")])
+def certificate(days: int = 365, names: tuple[str, ...] = (), common: str = "kubernetes") -> str:
+    """names: DNS names and addresses for which it is valid. common: whose it is."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common)])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(KEY.public_key())
     builder = builder.serial_number(1).not_valid_before(BEGIN).not_valid_after(BEGIN + datetime.timedelta(days=days))
     if names:

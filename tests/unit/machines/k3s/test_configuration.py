@@ -38,6 +38,8 @@ SETTINGS: dict[str, t.Any] = {
     "datastore": "",
     "datastore_endpoint": "",
     "has_token": True,
+    "migrates": False,
+    "adopt": False,
     "pod_network": "10.42.0.0/16",
     "service_network": "10.43.0.0/16",
     "dns_domain": "cluster.local",

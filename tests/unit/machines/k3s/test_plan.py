@@ -282,7 +282,7 @@ def test_options_that_the_role_decides_are_not_taken_from_others() -> None:
     """A server of another cluster, or another folder of data, would join in."""
     faults = plan(changed(BARE, present=places.FOREIGN_CONFIGURATION, foreign_options="1"), SETTINGS)["faults"]
     assert ["the configuration of others would join in" in one["text"] for one in faults] == [True]
-    pattern = re.compile(request({}).facts["foreign_options"][2])
+    pattern = re.compile(request(SETTINGS).facts["foreign_options"][2])
     assert [
         bool(pattern.search(line)) for line in ("server: https://x", '"data-dir": /d', "kubelet-arg: []", "# token: x")
     ] == [True, True, False, False]
