@@ -21,5 +21,5 @@ def test_a_rotation_is_planned_from_what_machines_have_printed() -> None:
     assert cluster_rotation(MACHINES, "cluster_kubeadm", printed, WISH)["owner"] == "cp1"
     with pytest.raises(AnsibleFilterError, match="cannot read its input"):
         cluster_rotation(MACHINES, "cluster_kubeadm", {"cp1": "none"}, WISH)
-    with pytest.raises(AnsibleFilterError, match="does not support role 'cluster_k3s'"):
-        cluster_rotation(MACHINES, "cluster_k3s", printed, WISH)
+    with pytest.raises(AnsibleFilterError, match="does not support role 'cluster_x'"):
+        cluster_rotation(MACHINES, "cluster_x", printed, WISH)
