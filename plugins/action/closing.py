@@ -84,9 +84,9 @@ class ActionModule(ActionBase):
 
     def _steps(self, found: Row, templar: Templar, *, whole: bool) -> list[str]:
         """What the installer of the cluster has done with its machines, or would do. whole: all stages run, otherwise it does nothing."""
-        role = f"cluster_{templar.template(found.get('hwaccel_installer') or '')}"
-        taken = found.get(f"{role}_taken") or []
+        taken = found.get("cluster_taken") or []
         if self._task.check_mode and whole:
+            role = f"cluster_{templar.template(found.get('hwaccel_installer') or '')}"
             taken = _variables.fact(found, f"{role}_outcome").get("changes") or []
         return t.cast("list[str]", _variables.plain(taken))
 
