@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fixtures of the tests on clusters that machines become, in namespaces of their own.
 
-rig      machines: rig.machine("cp1")
-k3s_rig  machines of a module's own for the stand-in for K3s, which they have in two versions
+rig      machines of a module's own: rig.machine("cp1")
+k3s_rig  the same for the stand-in for K3s, which they have in two versions
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pytest_sessionstart() -> None:
     interrupted_by_sigterm()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rig() -> c.Iterator[ClusterRig]:
     if reason := unmet_precondition():
         pytest.skip(reason)
