@@ -69,7 +69,7 @@ def is_as_before(site: K3sSite) -> None:
         one["metadata"]["name"]: {each["type"]: each["status"] for each in one["status"]["conditions"]}["Ready"]
         for one in found.list(NODE).items
     }
-    assert nodes == dict.fromkeys((*SERVERS, "a1"), "True")
+    assert nodes == dict.fromkeys((*SERVERS, *site.agents), "True")
     assert [site.voters(site.machines[name]) for name in SERVERS] == [set(SERVERS)] * 3
 
 

@@ -21,8 +21,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import zipfile
 
 #: Tests have another one.
@@ -36,8 +38,9 @@ SNAPSHOTS = (SERVER + "/db/snapshots/*", DATA + "-before-*/db/snapshots/*")
 MAGIC, PLACE = b"\xed\xda\x0c\xed", 16
 KEY = re.compile(rb"/bootstrap/([0-9a-f]{12})")
 PIECE = 1 << 20
-#: Seconds for K3s, which copies the data.
-LONG = 1800
+PORT = 6443
+#: Seconds between two looks, and for K3s, which copies the data.
+PATIENCE, LONG = 2, 1800
 
 
 def read(path):
@@ -144,7 +147,20 @@ def keep(folder):
     return 0
 
 
+def serves():
+    """Whether a K3s has its port on this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", PORT), PATIENCE).close()
+    except OSError:
+        return False
+    return True
+
+
 def reset(path):
+    until = time.monotonic() + LONG
+    # A reset whose caller was killed goes on, and its port is what K3s needs first.
+    while serves() and time.monotonic() < until:
+        time.sleep(PATIENCE)
     # A configuration that has S3 would look for the snapshot there.
     argv = [PROGRAM, "server", "--cluster-reset", "--cluster-reset-restore-path=" + path, "--etcd-s3=false"]
     try:

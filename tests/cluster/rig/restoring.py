@@ -35,7 +35,7 @@ def secrets_shown(machines: c.Iterable[Machine], secrets: c.Sequence[str]) -> li
         "processes": "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'",
         "units": "cat /etc/systemd/system/k3s* 2>/dev/null",
         "journal": "journalctl --no-pager",
-        "temporary files": "find /tmp /root /run -type f -size -1M -print0 2>/dev/null | xargs -0 cat 2>/dev/null",
+        "temporary files": "find /tmp /root /run -type f -size -1024k -print0 2>/dev/null | xargs -0 cat 2>/dev/null",
     }
     return [
         (machine.name, place)

@@ -232,6 +232,8 @@ ELSEWHERE = {
         **dict.fromkeys(("token", "agent_token"), "the text of a file of its own"),
         **dict.fromkeys(("snapshot_s3_access_key", "snapshot_s3_secret_key"), "data of a Secret"),
         "token_file": "a file that is written",
+        "snapshot": "an argument of a script, in quotes",
+        "snapshot_checksum": "an expected value that is compared",
     },
     "cluster_kubeadm": {
         "network": "manifests of a module",

@@ -65,6 +65,8 @@ OLD_PYTHONS = {
     "roles/cluster/files/network.py",
     "roles/cluster_k3s/files/datastore.py",
     "roles/cluster_k3s/files/k3s.py",
+    "roles/cluster_k3s/files/restore.py",
+    "roles/cluster_k3s/files/rotate.py",
     "roles/cluster_kubeadm/files/control.py",
     "roles/cluster/files/leftovers.py",
     "roles/cluster_kubeadm/files/restore.py",

@@ -110,6 +110,9 @@ def test_k3s_is_told_the_snapshot_and_no_token(
     restore: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     called: list[list[str]] = []
+    serves = iter((True, False))
+    monkeypatch.setattr(restore, "serves", lambda: next(serves))
+    monkeypatch.setattr(restore.time, "sleep", lambda _seconds: None)
 
     def run(argv: list[str], **_options: t.Any) -> subprocess.CompletedProcess[bytes]:
         called.append(argv)
@@ -118,4 +121,4 @@ def test_k3s_is_told_the_snapshot_and_no_token(
     monkeypatch.setattr(restore.subprocess, "run", run)
     assert restore.main("reset", "/snapshot") == 1
     assert called[0][1:] == ["server", "--cluster-reset", "--cluster-reset-restore-path=/snapshot", "--etcd-s3=false"]
-    assert "level=fatal msg=ended" in capsys.readouterr().out
+    assert "level=fatal msg=ended" in capsys.readouterr().out and next(serves, None) is None
