@@ -63,7 +63,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("engine", "podman", ("'podman' is unknown",)),
         ("default_runtime", ["nvidia"], ("a list is not a string",)),
         ("names", [["api"]], ("cluster_k3s_names",)),
-        ("hardening", "sis", ("'sis' is unknown", "did you mean cis?")),
+        ("hardening", "cis-1.8", ("'cis-1.8' is unknown",)),
         ("configuration", "max-pods=200", ("cluster_k3s_configuration",)),
         ("server_configuration", ["audit"], ("cluster_k3s_server_configuration",)),
         ("adopt", "perhaps", ("cluster_k3s_adopt",)),

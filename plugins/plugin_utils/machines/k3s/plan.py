@@ -78,7 +78,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     turn = turning.turn(host, settings, now, touched, bool(taken))
     new = _recorded(kept, host, settings, contents, bool(taken))
     return {
-        "messages": [*_messages(host, lacking, turn, now), *_differing(settings)],
+        "messages": [*_messages(host, lacking, turn, now), *([] if faults else _differing(settings))],
         "faults": [fault.as_dict() for fault in faults],
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
