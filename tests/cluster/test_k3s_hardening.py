@@ -144,8 +144,18 @@ def test_without_it_a_cluster_is_as_k3s_makes_it(made: K3sSite) -> None:
     assert made.done().changed() == 0
 
 
-def test_a_removed_cluster_leaves_kernels_as_they_were(made: K3sSite, tmp_path: pathlib.Path) -> None:
+def test_a_running_cluster_is_hardened_in_the_usual_turns(made: K3sSite) -> None:
     made.variables["cluster_k3s_hardening"] = "cis"
+    run = made.done()
+    steps = [text for text in run.summary["one"]["changes"] if text.startswith("update ")]
+    assert [text.partition(":")[0] for text in steps] == ["update the server s1", "update a1"]
+    client = made.client()
+    assert client.list(POLICY).items != []
+    with pytest.raises(Forbidden, match="violates PodSecurity"):
+        client.create(pod("default", "privileged"), POD)
+
+
+def test_a_removed_cluster_leaves_kernels_as_they_were(made: K3sSite, tmp_path: pathlib.Path) -> None:
     trial = Trial(made, 0, tmp_path)
     made.done(*trial.teardown())
     trial.is_gone()
