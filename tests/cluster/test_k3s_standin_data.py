@@ -97,6 +97,12 @@ def test_etcd_stays_without_the_flag(server: Installed) -> None:
     assert server.machine.sh(f"ls -d {_DB}/etcd/member/wal").strip()
 
 
+def test_a_later_start_moves_nothing_from_sqlite(server: Installed) -> None:
+    server.machine.sh(f"cp {_DB}/state.db.migrated {_DB}/state.db; systemctl restart k3s", seconds=120)
+    assert "state.db" in server.machine.sh(f"ls {_DB}").split()
+    server.machine.sh(f"rm {_DB}/state.db")
+
+
 def test_a_restart_leaves_certificates_alone(server: Installed) -> None:
     digest = f"cd {DATA}/server/tls; sha256sum *.crt *.key etcd/*.crt"
     before = server.machine.sh(digest)

@@ -450,6 +450,11 @@ OF_PLANS = {
         "withdraw.yml",
         "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml",
     ): "a file that entry.yml has created with its mode",
+    (
+        "cluster_k3s",
+        "migrate.yml",
+        "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml",
+    ): "a file that entry.yml has created with its mode",
     ("cluster_kubeadm", "rotate_begin.yml", "{{ item.1.item }}"): "in a folder of mode 0700",
     (
         "cluster",

@@ -138,8 +138,8 @@ def _runs(host: Host, role: str) -> tuple[Options, list[Fault]]:
     for path in environments(role):
         environment |= options.variables(host.text(path))
     texts = [host.text(path) for path in (places.FOREIGN_CONFIGURATION, *host.fact("drop_ins").split())]
-    faults = [*_unknown(program, arguments, role), *_environment(environment)]
-    return options.merged(arguments[1:], environment, texts), faults
+    was = options.merged(arguments[1:], environment, texts)
+    return was, [*_unknown(program, arguments, role, was.get("config", [])), *_environment(environment)]
 
 
 def _without_token(role: str) -> Fault:
@@ -162,8 +162,11 @@ def _becomes(host: Host, settings: Settings) -> Options:
     }
 
 
-def _unknown(program: str, arguments: c.Sequence[str], role: str) -> list[Fault]:
+def _unknown(program: str, arguments: c.Sequence[str], role: str, config: c.Sequence[str]) -> list[Fault]:
     unit = places.unit(role)
+    if config and config[-1] != places.FOREIGN_CONFIGURATION:
+        next_step = f"move it to {places.FOREIGN_CONFIGURATION}"
+        return [Fault(f"the configuration of K3s is {config[-1]}", unit, "the role has it elsewhere", next_step)]
     if program != places.PROGRAM:
         next_step = f"install it as {places.PROGRAM}, with a unit that says so"
         return [

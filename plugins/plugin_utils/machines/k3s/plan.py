@@ -75,7 +75,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     absent = [*_unneeded(host, settings, kept), *taken.absent]
     made = written(host, [*taken.contents, *contents] if not faults else [], absent if not faults else [])
     touched = [*(one["path"] for one in made["files"]), *made["absent"]]
-    turn = turning.turn(host, settings, now, touched, bool(taken))
+    turn = turning.turn(host, settings, now, touched, bool(taken) or _unstarted(host, settings, kept))
     new = _recorded(kept, host, settings, contents, bool(taken))
     return {
         "messages": [*_messages(host, lacking, turn, now), *([] if faults else _differing(settings))],
@@ -273,6 +273,12 @@ def _first(host: Host, adopts: bool) -> Record:
     """before: what the network of pods may add to later. kubelet: whether another kubelet has left something. A K3s that is adopted has its own of both."""
     others = "yes" if host.fact("kubelet_files") and not adopts else ""
     return Record(settings={"before": "" if adopts else " ".join(host.fact("interfaces").split()), "kubelet": others})
+
+
+def _unstarted(host: Host, settings: Settings, kept: Record) -> bool:
+    """Whether an earlier run has adopted its K3s, and was killed before it was restarted."""
+    since = host.unit(places.UNITS[settings["role"]]).started_at
+    return "links" in kept.settings and host.later(host.moment("entered"), since)
 
 
 def _recorded(kept: Record, host: Host, settings: Settings, contents: c.Sequence[Content], adopts: bool) -> Record:

@@ -45,7 +45,7 @@ class Turn:
 
 
 def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], adopts: bool = False) -> Turn:
-    """writes: paths of files that this run writes. adopts: whether it adopts the K3s that runs."""
+    """writes: paths of files that this run writes. adopts: whether the K3s that runs is adopted, and was not restarted since."""
     if now.state != MEMBER:
         return Turn()
     wanted = version_of(settings["version"])

@@ -11,6 +11,8 @@ import typing as t
 import pytest
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import data
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import File, Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import options, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.leaving import restored
@@ -50,7 +52,9 @@ SETTINGS: dict[str, t.Any] = {
 }
 
 
-def installed(role: str = "server", arguments: tuple[str, ...] = (), environment: str = "", config: str = "") -> Host:
+def installed(
+    role: str = "server", arguments: tuple[str, ...] = (), environment: str = "", config: str = "", node: str = "s1"
+) -> Host:
     """A member as the script leaves it. Only certificates, the program and the archive are as the role has them."""
     host = machines.member(role, **{name: value for name, value in SETTINGS.items() if name != "role"})
     unit = places.unit(role)
@@ -60,7 +64,7 @@ def installed(role: str = "server", arguments: tuple[str, ...] = (), environment
     files = {path: one for path, one in host.files.items() if path not in own}
     files[unit] = File(unit, text)
     files[f"{unit}.env"] = File(f"{unit}.env", environment, "0600")
-    files[places.NODE_CERTIFICATE] = File(places.NODE_CERTIFICATE, certificate(days=365, common="system:node:s1"))
+    files[places.NODE_CERTIFICATE] = File(places.NODE_CERTIFICATE, certificate(days=365, common=f"system:node:{node}"))
     present = [one for one in host.fact("present").split() if one not in (places.ETCD, places.TOKEN)]
     present += [f"{unit}.env", "/usr/local/bin/k3s-killall.sh"]
     if role == "server":
@@ -196,6 +200,32 @@ def test_one_of_several_servers_joins_the_others_with_its_own_token() -> None:
     }
 
 
+def test_servers_that_are_adopted_are_restarted_one_at_a_time() -> None:
+    endpoint = "10.0.0.1:6443"
+    present = "\n".join([*installed().fact("present").split(), places.ETCD])
+    plans, pem = {}, certificate(days=3650)
+    for one in machines.SETTINGS["machines"]:
+        arguments = ("--disable=traefik",) if one["serves"] else ("--token", FULL)
+        host = installed(one["role"], arguments, node=one["node"])
+        host = machines.changed(host, present=present) if one["serves"] else host
+        authorities = {
+            path: File(path, pem) for path in (places.AUTHORITY, places.SERVER_AUTHORITY) if path in host.files
+        }
+        host = dataclasses.replace(host, files={**host.files, **authorities})
+        plans[one["host"]] = plan(
+            host, {**SETTINGS, **one, "machines": machines.SETTINGS["machines"], "endpoint": endpoint}
+        )
+        assert texts(plans[one["host"]]) == ""
+    inventory = [{**one, "labels": {}, "taints": []} for one in machines.SETTINGS["machines"]]
+    wish = {"version": "1.36.4", "endpoint": endpoint, "even_servers": False, "at_a_time": "1"}
+    planned = data.planned(inventory, plans, wish, Answer())
+    assert planned["faults"] == []
+    assert [one["text"] for one in planned["steps"]] == [
+        *(f"update the server {name}: it is adopted" for name in ("s1", "s2", "s3")),
+        "update a1: it is adopted",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "told"),
     [
@@ -210,6 +240,7 @@ def test_one_of_several_servers_joins_the_others_with_its_own_token() -> None:
         (("--docker",), "", ("cluster_k3s_engine",)),
         (("--data-dir=/data",), "", ("data-dir of the K3s that is adopted is /data", "keep this cluster as it is")),
         (("--datastore-endpoint=mysql://u:p4ss@tcp(db)/k3s",), "", ("external datastore",)),
+        (("-c", "/root/k3s.yaml"), "", ("the configuration of K3s is /root/k3s.yaml",)),
         ((), "HTTPS_PROXY='http://u:p4ss@proxy:3128'\n", ("K3s has HTTPS_PROXY in its environment", "proxy.conf")),
         ((), "K3S_DATASTORE_ENDPOINT='postgres://u:p4ss@db'\n", ("external datastore",)),
     ],
@@ -280,6 +311,17 @@ def test_an_adoption_that_was_interrupted_is_completed_with_the_same_consent() -
     again = made(half)
     assert [one["path"] for one in again["files"]] == [places.unit("server")]
     assert "its K3s was not adopted completely" in texts(made(half, adopt=False))
+
+
+def test_a_restart_that_a_killed_run_has_left_drains_no_node() -> None:
+    host = installed("server", ("--disable=traefik",))
+    done = after(host, made(host))
+    unit = done.unit("k3s")
+    moment = {"entered": str(unit.started_at + 30)}
+    left = made(dataclasses.replace(done, facts={**done.facts, **moment}), adopt=False)["turn"]
+    assert (left["reasons"], left["restart"], left["stays"]) == (["it is adopted"], True, True)
+    moment["entered"] = str(unit.started_at - 30)
+    assert made(dataclasses.replace(done, facts={**done.facts, **moment}))["turn"]["reasons"] == []
 
 
 def test_what_was_compared_is_not_compared_again() -> None:
