@@ -53,6 +53,8 @@ _KEPT = {
     "service-node-port-range": "30000-32767",
     "snapshotter": "overlayfs",
     "supervisor-metrics": "false",
+    "vpn-auth": "",
+    "vpn-auth-file": "",
     "with-node-id": "false",
 }
 #: Of others, where it is no other value than none.
@@ -68,7 +70,7 @@ _ENTRY = options.names(
     """
 )
 #: Variables of roles beside those that configuration.RESERVED names.
-_ROLES_OWN = {"docker": "cluster_k3s_engine"}
+_ROLES_OWN = {"cluster-dns": "", "docker": "cluster_k3s_engine"}
 _PROXIES = re.compile(r"(?:NO|HTTPS?)_PROXY", re.IGNORECASE)
 
 
@@ -100,8 +102,8 @@ def files(settings: Settings) -> tuple[str, ...]:
     """What is read only of a K3s that may be adopted, because it may have secrets."""
     if not settings["adopt"]:
         return ()
-    own = [places.OWN_AGENT_TOKEN] if settings["role"] == SERVER else []
-    return (*environments(settings["role"]), places.FOREIGN_CONFIGURATION, *own)
+    own = places.OWN_AGENT_TOKEN if settings["role"] == SERVER else places.TOKEN
+    return (*environments(settings["role"]), places.FOREIGN_CONFIGURATION, own)
 
 
 def adopted(host: Host, settings: Settings, state: str) -> Adopted:
@@ -143,10 +145,8 @@ def _runs(host: Host, role: str) -> tuple[Options, list[Fault]]:
 
 
 def _without_token(role: str) -> Fault:
-    next_step = (
-        f"write a token of the cluster to {places.TOKEN}, and name it by token-file in {places.FOREIGN_CONFIGURATION}"
-    )
-    return Fault("the token of the agent is not found", places.unit(role), "", next_step)
+    next_step = f"copy its token to {places.TOKEN}, for root only"
+    return Fault("the token of the agent is in none of its files", places.unit(role), "", next_step)
 
 
 def _becomes(host: Host, settings: Settings) -> Options:
@@ -174,7 +174,7 @@ def _unknown(program: str, arguments: c.Sequence[str], role: str, config: c.Sequ
         ]
     if arguments[:1] != [role]:
         next_step = "move it to the group that fits"
-        return [Fault(f"K3s runs as {' '.join(arguments[:1]) or 'nothing'}, and not as {role}", unit, "", next_step)]
+        return [Fault(f"K3s does not run as {role}", unit, "", next_step)]
     return []
 
 
@@ -217,8 +217,8 @@ def _kept(settings: Settings, was: Options, becomes: Options) -> list[Fault]:
 
 def _fault(name: str, before: str, after: str) -> Fault:
     group = "server_configuration" if name in configuration.OF_SERVERS else "configuration"
-    variable = _ROLES_OWN.get(name) or configuration.RESERVED.get(name, f"cluster_k3s_{group}")
-    what = f"{name} of the K3s that is adopted is {before or 'not set'}, and would become {after or 'not set'}"
+    variable = {**configuration.RESERVED, **_ROLES_OWN}.get(name, f"cluster_k3s_{group}")
+    what = f"{name} of the K3s that is adopted is {_shown(name, before)}, and would become {_shown(name, after)}"
     if not variable:
         return Fault(what, name, "the role decides it", "keep this cluster as it is, or change it there before")
     own = f"{name}: {before}" if variable.endswith("configuration") else before
@@ -260,10 +260,9 @@ def _entry(settings: Settings) -> str:
 
 
 def _token(host: Host, was: Options) -> str:
-    """token-file comes before token (pkg/cli/agent/agent.go)."""
-    if path := next(iter(was.get("token-file", [])), ""):
-        return host.text(path).strip()
-    return next(iter(was.get("token", [])), "")
+    """A file that is named comes before a token (pkg/cli/agent/agent.go); of files only that of the role is read."""
+    given = "" if "token-file" in was else next(iter(was.get("token", [])), "")
+    return given or host.text(places.TOKEN).strip()
 
 
 def _tokens(host: Host, role: str, token: str) -> list[Content]:

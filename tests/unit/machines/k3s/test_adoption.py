@@ -183,8 +183,15 @@ def test_an_agent_keeps_its_token_in_a_file_of_its_own() -> None:
         "server": "https://10.0.0.11:6443",
         "token-file": places.TOKEN,
     }
+    elsewhere = installed("agent", ("--token-file=/root/token",))
+    assert "the token of the agent is in none of its files" in texts(made(elsewhere, role="agent", node="s1"))
+    copied = dataclasses.replace(
+        elsewhere, files={**elsewhere.files, places.TOKEN: File(places.TOKEN, f"{FULL}\n", "0600")}
+    )
+    found = made(copied, role="agent", node="s1")
+    assert texts(found) == "" and found["contents"][places.TOKEN] == f"{FULL}\n"
     without = made(installed("agent"), role="agent", node="s1")
-    assert "the token of the agent is not found" in texts(without)
+    assert "the token of the agent is in none of its files" in texts(without)
 
 
 def test_one_of_several_servers_joins_the_others_with_its_own_token() -> None:
@@ -240,6 +247,12 @@ def test_servers_that_are_adopted_are_restarted_one_at_a_time() -> None:
         (("--docker",), "", ("cluster_k3s_engine",)),
         (("--data-dir=/data",), "", ("data-dir of the K3s that is adopted is /data", "keep this cluster as it is")),
         (("--datastore-endpoint=mysql://u:p4ss@tcp(db)/k3s",), "", ("external datastore",)),
+        (
+            ("--cluster-dns=10.43.0.99",),
+            "",
+            ("cluster-dns of the K3s that is adopted is 10.43.0.99", "the role decides it"),
+        ),
+        (("--vpn-auth=name=tailscale,joinKey=p4ss",), "", ("vpn-auth of the K3s that is adopted is (not shown)",)),
         (("-c", "/root/k3s.yaml"), "", ("the configuration of K3s is /root/k3s.yaml",)),
         ((), "HTTPS_PROXY='http://u:p4ss@proxy:3128'\n", ("K3s has HTTPS_PROXY in its environment", "proxy.conf")),
         ((), "K3S_DATASTORE_ENDPOINT='postgres://u:p4ss@db'\n", ("external datastore",)),
