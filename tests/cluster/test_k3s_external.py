@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two servers of K3s whose datastore is an etcd of somebody else, and an agent, on the stand-in.
+"""Two servers of K3s whose datastore is an etcd of somebody else, behind a load balancer, and an agent, on the stand-in.
 
 Tests use the same machines, in their order.
 """
@@ -40,13 +40,14 @@ def start_etcd(rig: K3sRig) -> Machine:
 @pytest.fixture(scope="module")
 def made(k3s_rig: K3sRig) -> K3sSite:
     address = start_etcd(k3s_rig).address
-    site = K3sSite(k3s_rig, SERVERS, agents=("a1",))
+    site = K3sSite(k3s_rig, SERVERS, agents=("a1",), balancer="lb")
     site.variables |= {
-        "hwaccel_api_endpoint": f"{site.machines['s1'].address}:6443",
         "cluster_k3s_datastore": "external",
         "cluster_k3s_datastore_endpoint": f"http://{address}:2379",
         "cluster_k3s_token": TOKEN,
     }
+    balanced = site.play("load_balancer")
+    assert balanced.rc == 0, balanced.stdout[-4000:]
     predicted = site.done("--check").summary["one"]["changes"]
     assert site.done().summary["one"]["changes"] == predicted
     return site
@@ -105,16 +106,3 @@ def test_another_datastore_is_refused_before_anything_is_changed(made: K3sSite) 
         made.variables = before
     assert run.rc != 0 and run.changed() == 0
     assert "http://10.0.0.99:2379 is set" in json.dumps(run.summary)
-
-
-def test_both_servers_installed_anew_find_it_too(made: K3sSite) -> None:
-    """Nothing of it is left on a server: with the token that is set, the first one takes it from the datastore."""
-    uid = made.client().get(_NAMESPACE, "kube-system")["metadata"]["uid"]
-    made.retired = {"a1"}
-    made.done()
-    for name in SERVERS:
-        made.machines[name].sh(REINSTALL, seconds=120)
-    made.retired = set()
-    made.done()
-    assert made.client().get(_NAMESPACE, "kube-system")["metadata"]["uid"] == uid
-    assert {one["metadata"]["name"] for one in made.client().list(NODE).items} == {*SERVERS, "a1"}

@@ -103,7 +103,7 @@ def lacking(host: Host, settings: Settings) -> list[Fault]:
         if not any(_is_of(address, version) for address in host.addresses):
             what, next_step = (
                 f"the machine has no address of IPv{version}",
-                "set it, or set networks of one family",
+                "add one, or set networks of one family",
             )
         elif not host.fact(routes):
             what, next_step = f"the machine has no default route of IPv{version}", "add one, which may lead nowhere"
