@@ -183,7 +183,7 @@ def test_an_agent_keeps_its_token_in_a_file_of_its_own() -> None:
         "server": "https://10.0.0.11:6443",
         "token-file": places.TOKEN,
     }
-    elsewhere = installed("agent", ("--token-file=/root/token",))
+    elsewhere = installed("agent", ("--token-file=/srv/token",))
     assert "the token of the agent is in none of its files" in texts(made(elsewhere, role="agent", node="s1"))
     copied = dataclasses.replace(
         elsewhere, files={**elsewhere.files, places.TOKEN: File(places.TOKEN, f"{FULL}\n", "0600")}
@@ -253,7 +253,7 @@ def test_servers_that_are_adopted_are_restarted_one_at_a_time() -> None:
             ("cluster-dns of the K3s that is adopted is 10.43.0.99", "the role decides it"),
         ),
         (("--vpn-auth=name=tailscale,joinKey=p4ss",), "", ("vpn-auth of the K3s that is adopted is (not shown)",)),
-        (("-c", "/root/k3s.yaml"), "", ("the configuration of K3s is /root/k3s.yaml",)),
+        (("-c", "/srv/k3s.yaml"), "", ("the configuration of K3s is /srv/k3s.yaml",)),
         ((), "HTTPS_PROXY='http://u:p4ss@proxy:3128'\n", ("K3s has HTTPS_PROXY in its environment", "proxy.conf")),
         ((), "K3S_DATASTORE_ENDPOINT='postgres://u:p4ss@db'\n", ("external datastore",)),
     ],
