@@ -266,6 +266,12 @@ def _configuration(value: t.Any, where: str) -> list[Fault]:
     )(value, where)
 
 
+_S3 = {
+    **dict.fromkeys(("bucket", "endpoint", "endpoint_ca", "folder", "proxy", "region", "secret"), values.text),
+    **dict.fromkeys(("insecure", "skip_ssl_verify"), values.truth),
+    "bucket_lookup_type": values.choice("auto", "dns", "path"),
+    "timeout": values.matching(re.compile(r"(\d+[hms])+"), "not a duration", "5m or 90s"),
+}
 #: Ansible runs all hosts at once for a number below 1 in `serial` (ansible-core 2.19, executor/playbook_executor.py, _get_serialized_batches).
 _BATCH = re.compile(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%")
 
@@ -300,17 +306,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "network": _manifests,
         "timeout": values.number(30, whole=True, what="not a number of seconds above 29"),
         "snapshot_retention": values.number(1, whole=True, what="not a number above 0"),
-        "snapshot_s3": values.fields(
-            {
-                **dict.fromkeys(
-                    ("bucket", "endpoint", "endpoint_ca", "folder", "proxy", "region", "secret"), values.text
-                ),
-                **dict.fromkeys(("insecure", "skip_ssl_verify"), values.truth),
-                "bucket_lookup_type": values.choice("auto", "dns", "path"),
-                "timeout": values.matching(re.compile(r"(\d+[hms])+"), "not a duration", "5m or 90s"),
-            },
-            "S3",
-        ),
+        "snapshot_s3": values.fields(_S3, "S3"),
         "at_a_time": batch,
         "inventory": None,
     },

@@ -11,6 +11,8 @@ Archives are those of `docker save` and of OCI layouts, as containerd imports th
 read as streams, and nothing is extracted. Runs on the controller, with Python 3.11 or newer, and with zstd for .zst where Python has no library for it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import hashlib
 import json
