@@ -78,7 +78,7 @@ def asked(*arguments):
             process.kill()
             raise
     if process.returncode:
-        raise OSError((told or printed).decode("utf-8", "replace").strip().split("\n")[-1][-500:])
+        raise OSError((told or printed).decode("utf-8", "replace").strip().rsplit("\n", 1)[-1][-500:])
     return printed.decode("utf-8", "replace")
 
 

@@ -67,7 +67,7 @@ def bare(tmp_path: pathlib.Path) -> Bare:
         "/usr/include/stdio.h", f"{tmp_path}/bin/stdio.h"
     )
     checkout.command("run", text, ".ci")
-    for name in (*COMMANDS, "netavark", "stdio.h", "gcc", "gpgv", "prometheus", "promtool"):
+    for name in (*COMMANDS, "netavark", "stdio.h", "gcc", "gpgv", "prometheus", "promtool", "zstd"):
         checkout.command(name)
     checkout.command("make", TESTS)
     checkout.command("id", "#!/bin/sh\necho 0\n")

@@ -34,8 +34,9 @@ OCI = {
 }
 
 
-def archive(name: str = "manifest.json", content: t.Any = DOCKER) -> bytes:
-    """A tar file with a layer before the list."""
+def archive(name: str = "manifest.json", content: t.Any = None) -> bytes:
+    """A tar file with a layer before the list, by default DOCKER."""
+    content = DOCKER if content is None else content
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w") as file:
         for path, data in (("layer.tar", b"x" * 100_000), (name, json.dumps(content).encode())):
