@@ -115,7 +115,7 @@ def test_the_key_of_secrets_is_replaced_also_by_a_run_that_was_killed(site: K3sS
     assert other.rc != 0 and "hwaccel_confirm names another key" in other.stdout
     arguments = ("-e", KEYS, "-e", f"hwaccel_confirm={key}")
     predicted = changes(site.done(*arguments, "--check"))
-    assert predicted[0] == "encrypt all Secrets with another key on s1" and len(predicted) == 4
+    assert predicted[0] == "encrypt all Secrets with another key on s1" and len(predicted) == 5
     # While Secrets are encrypted again.
     killed(site, Kill("hwaccel.gpu.cluster_k3s : replace_key | Replace it", 1, 5), tmp_path, *arguments)
     began = time.monotonic()

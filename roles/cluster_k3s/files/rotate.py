@@ -26,7 +26,7 @@ PROGRAM = "/usr/local/bin/k3s"
 SERVER = "/var/lib/rancher/k3s/server"
 GIVEN = "/etc/rancher/k3s/token"
 ENTRY = "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml"
-ENCRYPTION = SERVER + "/cred/encryption-config.json"
+ENCRYPTION, STATE = SERVER + "/cred/encryption-config.json", SERVER + "/cred/encryption-state.json"
 RECORD = "/var/lib/hwaccel-gpu/cluster_k3s/replaced-key"
 #: While K3s encrypts Secrets again (pkg/secretsencrypt/config.go).
 ACTIVE = "reencrypt_active"
@@ -98,8 +98,7 @@ def status():
 
 def keys():
     found = {"status": {}, "why": "", "replaced": read(RECORD).strip(), "loaded": loaded(ENCRYPTION)}
-    # As the annotation k3s.io/encryption-config-hash of the node has it.
-    found["digest"] = hashlib.sha256(read(ENCRYPTION).encode("utf-8")).hexdigest()
+    found["digest"] = hashlib.sha256((read(ENCRYPTION) + read(STATE)).encode("utf-8")).hexdigest()
     try:
         found["status"] = status()
     except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -136,10 +136,12 @@ def _of_keys(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Data
         return _refused([_unfinished(found[owner])])
     rotates = not replaced or bool(now["inactive"]) or now["stage"] == "reencrypt_active"
     ordered = [owner, *(host for host in servers if host != owner)]
-    behind = [host for host in ordered if found[host]["digest"] != found[owner]["digest"] or not found[host]["loaded"]]
+    writes = [host for host in ordered[1:] if rotates or found[host]["digest"] != found[owner]["digest"]]
+    restarts = [host for host in ordered if rotates or host in writes or not found[host]["loaded"]]
     steps = [
         *([_step(ROTATE, [owner], "encrypt all Secrets with another key on {}")] if rotates else []),
-        *[_step(RESTART, [host], "restart K3s on {} with the new key") for host in (ordered if rotates else behind)],
+        *([_step(WRITE, writes, "give {} the new key")] if writes else []),
+        *[_step(RESTART, [host], "restart K3s on {} with the new key") for host in restarts],
     ]
     if not confirm:
         return {**_NOTHING, "old": now["key"], "owner": owner, "lines": _told(wish, now["key"], steps)}

@@ -110,27 +110,28 @@ def test_the_key_is_replaced_once_it_is_confirmed() -> None:
     assert (told["steps"], told["changes"]) == ([], []) and "-e hwaccel_confirm=aescbckey" in told["lines"][1]
     plan = of_keys(looks, "aescbckey")
     assert (plan["owner"], plan["old"]) == ("s1", "aescbckey")
-    assert took(plan) == [("rotate", "s1"), ("restart", "s1"), ("restart", "s2"), ("restart", "s3")]
+    restarts = [("restart", "s1"), ("restart", "s2"), ("restart", "s3")]
+    assert took(plan) == [("rotate", "s1"), ("write", "s2 s3"), *restarts]
 
 
 @pytest.mark.parametrize(
     ("first", "others", "steps"),
     [
         # Recorded, and not begun
-        ({"replaced": "aescbckey"}, {}, ["rotate s1", "restart s1", "restart s2", "restart s3"]),
+        ({"replaced": "aescbckey"}, {}, ["rotate s1", "write s2 s3", "restart s1", "restart s2", "restart s3"]),
         # K3s is at it
         (
             {"key": "new", "stage": "reencrypt_active", "inactive": ["aescbckey"], "equal": False},
             {},
-            ["rotate s1", "restart s1", "restart s2", "restart s3"],
+            ["rotate s1", "write s2 s3", "restart s1", "restart s2", "restart s3"],
         ),
         # K3s has ended, and no server was restarted
         (
             {"key": "new", "stage": "reencrypt_finished", "digest": "two", "loaded": False, "equal": False},
             {},
-            ["restart s1", "restart s2", "restart s3"],
+            ["write s2 s3", "restart s1", "restart s2", "restart s3"],
         ),
-        ({"key": "new", "digest": "two", "equal": False}, {}, ["restart s2", "restart s3"]),
+        ({"key": "new", "digest": "two", "equal": False}, {}, ["write s2 s3", "restart s2", "restart s3"]),
         ({"key": "new", "digest": "two"}, {"key": "new", "digest": "two"}, []),
     ],
 )
