@@ -441,6 +441,7 @@ CLOSED = {
     "{{ __cluster_kubeadm_secrets }}/": "0700, configuration.yml",
     "{{ __cluster_kubeadm_rotated }}/": "0700, rotate_begin.yml",
     "{{ __node_runtime_folder }}/": "0700, record.yml of the role machine and archive.yml",
+    "/var/lib/rancher/k3s/server/cred/": "0700, prepare in pkg/daemons/control/server.go of K3s",
     "{{ __dns_pxe_state }}/ignition/": "0750 for the web server's group, configure.yml",
 }
 #: Files that take their mode from an existing file, or are in a closed folder that was created for them.
