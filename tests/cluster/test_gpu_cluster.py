@@ -8,12 +8,11 @@ Three servers behind a load balancer and two agents, one of them with GPUs of te
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import programs
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit, programs
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig, ensure_parts
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, FOLDER, Site, begun, gpu_site
@@ -25,14 +24,6 @@ pytestmark = pytest.mark.slow
 
 #: On the servers: what the API server logs, and where.
 _AUDIT, _LOG = "/etc/kubernetes-audit", "/var/log/kubernetes"
-#: Writes of whoever has the admin kubeconfig, which is us.
-_POLICY = """apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - {level: Metadata, users: [kubernetes-admin], verbs: [create, update, patch, delete, deletecollection]}
-  - {level: None}
-"""
 _AUDITED = {
     "extraArgs": [
         {"name": "audit-policy-file", "value": f"{_AUDIT}/policy.yaml"},
@@ -49,18 +40,13 @@ _AUDITED = {
 def site(rig: ClusterRig) -> Site:
     site = gpu_site(rig, ("cp1", "cp2", "cp3"), ("w1", "w2"), "lb")
     for name in site.servers:
-        site.machines[name].write(f"{_AUDIT}/policy.yaml", _POLICY)
+        site.machines[name].write(f"{_AUDIT}/policy.yaml", audit.policy("kubernetes-admin"))
     site.variables["cluster_kubeadm_configuration"] = {**CONFIGURATION, "ClusterConfiguration": {"apiServer": _AUDITED}}
     return site
 
 
 def writes(site: Site) -> list[str]:
-    """What the API servers have logged of us, one line each."""
-    return [
-        f"{one['verb']} {one['requestURI']}"
-        for name in site.servers
-        for one in map(json.loads, site.machines[name].read(f"{_LOG}/audit.log").splitlines())
-    ]
+    return audit.writes((site.machines[name] for name in site.servers), f"{_LOG}/audit.log")
 
 
 def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,14 +8,12 @@ The machine with GPUs gets NVIDIA's container toolkit, the real one, before K3s 
 
 from __future__ import annotations
 
-import json
 import pathlib
 import time
 
 import pytest
-import yaml
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit, gpus
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
@@ -26,20 +24,6 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_
 
 pytestmark = pytest.mark.slow
 _POLICY, _LOG = "/etc/rancher/audit.yaml", "/var/log/audit.log"
-#: Writes of whoever has the admin kubeconfig, which is us.
-_AUDITED = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {
-            "level": "Metadata",
-            "users": ["system:admin"],
-            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
-        },
-        {"level": "None"},
-    ],
-}
 
 
 def made(
@@ -56,22 +40,17 @@ def made(
     site.labels = {agents[0]: {"pool": "a", "nvidia.com/gpu.deploy.container-toolkit": "false"}}
     pool = {**gpus.pool("a", "pool=a", 2), "driver": {"provider": "host"}}
     site.variables |= gpus.variables([pool], gpus.DRIVERS)
-    audit = {"audit-policy-file": _POLICY, "audit-log-path": _LOG}
+    logged = {"audit-policy-file": _POLICY, "audit-log-path": _LOG}
     site.variables["cluster_k3s_server_configuration"] = {
-        "kube-apiserver-arg": [f"{name}={value}" for name, value in audit.items()]
+        "kube-apiserver-arg": [f"{name}={value}" for name, value in logged.items()]
     }
     for name in servers:
-        site.machines[name].write(_POLICY, yaml.safe_dump(_AUDITED))
+        site.machines[name].write(_POLICY, audit.policy("system:admin"))
     return site
 
 
 def writes(site: K3sSite) -> list[str]:
-    """What the API servers have logged of us, one line each."""
-    return [
-        f"{one['verb']} {one['requestURI']}"
-        for name in site.servers
-        for one in map(json.loads, site.machines[name].read(_LOG).splitlines())
-    ]
+    return audit.writes((site.machines[name] for name in site.servers), _LOG)
 
 
 @pytest.mark.parametrize(
