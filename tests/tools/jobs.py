@@ -322,7 +322,9 @@ _SLOW_CLUSTER = {
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
-    "clusters K3s adopted": ("tests/cluster/test_k3s_adopt.py", "tests/cluster/test_k3s_datastore.py"),
+    "clusters K3s adopted": tuple(
+        f"tests/cluster/test_k3s_{name}.py" for name in ("adopt", "adopt_servers", "datastore")
+    ),
     "clusters K3s GPUs": ("tests/cluster/test_k3s_gpus.py",),
     "clusters K3s sites": ("tests/cluster/test_k3s_sites.py",),
     "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),

@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.conte
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import AGENT, MEMBER, SERVER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, options, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import configuration, external, options, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.options import Options
 
 Settings = c.Mapping[str, t.Any]
@@ -102,8 +102,8 @@ def files(settings: Settings) -> tuple[str, ...]:
     """What is read only of a K3s that may be adopted, because it may have secrets."""
     if not settings["adopt"]:
         return ()
-    own = places.OWN_AGENT_TOKEN if settings["role"] == SERVER else places.TOKEN
-    return (*environments(settings["role"]), places.FOREIGN_CONFIGURATION, own)
+    own = (places.OWN_AGENT_TOKEN, places.OWN_TOKEN) if settings["role"] == SERVER else (places.TOKEN,)
+    return (*environments(settings["role"]), places.FOREIGN_CONFIGURATION, *own)
 
 
 def adopted(host: Host, settings: Settings, state: str) -> Adopted:
@@ -127,10 +127,15 @@ def adopted(host: Host, settings: Settings, state: str) -> Adopted:
     return Adopted(
         ("adopt K3s, as it runs", *lines),
         tuple(refused),
-        (*_tokens(host, role, token), Content(places.ENTRY, _entry(settings), "0600", sensitive=True)),
+        (*_tokens(host, settings, token), Content(places.ENTRY, _entry(settings), "0600", sensitive=True)),
         _absent(host, own),
         next(iter(was.get("server", [])), ""),
     )
+
+
+def datastore(host: Host) -> str:
+    """The endpoint of the datastore of a server that may be adopted, empty if it is its own."""
+    return _of(_runs(host, SERVER)[0], external.OPTION, "")
 
 
 def _runs(host: Host, role: str) -> tuple[Options, list[Fault]]:
@@ -209,10 +214,7 @@ def _kept(settings: Settings, was: Options, becomes: Options) -> list[Fault]:
     lb = [_of(one, "disable", "").split(",").count("servicelb") for one in (was, becomes)]
     if lb[0] != lb[1]:
         found.append(_fault("disable", _of(was, "disable", "") or "none", _of(becomes, "disable", "") or "none"))
-    if "datastore-endpoint" in was and "datastore-endpoint" not in becomes:
-        what = "K3s has an external datastore, which the role does not set"
-        found.append(Fault(what, "datastore-endpoint", "", "keep this cluster as it is"))
-    return found
+    return [*found, *external.adopted(*(_of(one, external.OPTION, "") for one in (was, becomes)))]
 
 
 def _fault(name: str, before: str, after: str) -> Fault:
@@ -265,12 +267,14 @@ def _token(host: Host, was: Options) -> str:
     return given or host.text(places.TOKEN).strip()
 
 
-def _tokens(host: Host, role: str, token: str) -> list[Content]:
-    """Of an agent, or on a server that of agents, which is that of servers where K3s was given none."""
-    if role == AGENT:
+def _tokens(host: Host, settings: Settings, token: str) -> list[Content]:
+    """Of an agent, or on a server that of agents, which is that of servers where K3s was given none. With a datastore of others that of servers, too."""
+    if settings["role"] == AGENT:
         return [Content(places.TOKEN, f"{token}\n", "0600", sensitive=True)] if token else []
-    secret = host.text(places.OWN_AGENT_TOKEN).strip().rpartition(":")[2]
-    return [Content(places.AGENT_TOKEN, f"{secret}\n", "0600", sensitive=True)]
+    secrets = {places.AGENT_TOKEN: host.text(places.OWN_AGENT_TOKEN).strip().rpartition(":")[2]}
+    if external.is_set(settings):
+        secrets[places.TOKEN] = host.text(places.OWN_TOKEN).strip()
+    return [Content(path, f"{secret}\n", "0600", sensitive=True) for path, secret in secrets.items()]
 
 
 def _decides(host: Host) -> bool:

@@ -75,6 +75,15 @@ def changed(host: Host, settings: Settings) -> list[Fault]:
     return [Fault(what, _WHERE, "a server would begin there with nothing", next_step)]
 
 
+def adopted(was: str, becomes: str) -> list[Fault]:
+    """The same of a K3s that is adopted. Empty: its datastore is its own, which its data say otherwise."""
+    if not was or _without_user(was) == _without_user(becomes):
+        return []
+    what = f"the datastore of the K3s that is adopted is {_without_user(was)}, and {_without_user(becomes) or 'none'} is set"
+    why = "a server would begin there with nothing"
+    return [Fault(what, _WHERE, why, "set it, with cluster_k3s_datastore: external and the token of the cluster")]
+
+
 def _without_user(endpoint: str) -> str:
     """Without user, password and options, which may change."""
     return re.sub(r"://[^/]*@", "://", endpoint).partition("?")[0]

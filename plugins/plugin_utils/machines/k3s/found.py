@@ -17,7 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     Found,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import external, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import adoption, external, places
 
 #: What shows that K3s has been started. The folder of images and the configuration come before.
 _TRACES = (places.SERVER_AUTHORITY, places.ETCD, places.SQLITE, places.AUTHORITY, places.NODE_CERTIFICATE)
@@ -76,7 +76,8 @@ def _state(host: Host, adopts: bool) -> tuple[str, str]:
         needed = [places.SERVER_AUTHORITY]
     else:
         needed = [places.AUTHORITY, places.NODE_CERTIFICATE]
-        if has(host, places.SERVER_AUTHORITY) and not external.used(host):
+        elsewhere = external.used(host) or (adopts and adoption.datastore(host))
+        if has(host, places.SERVER_AUTHORITY) and not elsewhere:
             needed.append(places.ETCD)
     if missing := [path for path in needed if path not in present]:
         return HALF, f"{present[0]} exists, and {missing[0]} does not"

@@ -246,7 +246,11 @@ def test_servers_that_are_adopted_are_restarted_one_at_a_time() -> None:
         (("--snapshotter=native",), "", ("cluster_k3s_configuration", "set snapshotter: native")),
         (("--docker",), "", ("cluster_k3s_engine",)),
         (("--data-dir=/data",), "", ("data-dir of the K3s that is adopted is /data", "keep this cluster as it is")),
-        (("--datastore-endpoint=mysql://u:p4ss@tcp(db)/k3s",), "", ("external datastore",)),
+        (
+            ("--datastore-endpoint=mysql://u:p4ss@tcp(db)/k3s",),
+            "",
+            ("the datastore of the K3s that is adopted is mysql://tcp(db)/k3s, and none is set", "external"),
+        ),
         (
             ("--cluster-dns=10.43.0.99",),
             "",
@@ -255,7 +259,7 @@ def test_servers_that_are_adopted_are_restarted_one_at_a_time() -> None:
         (("--vpn-auth=name=tailscale,joinKey=p4ss",), "", ("vpn-auth of the K3s that is adopted is (not shown)",)),
         (("-c", "/srv/k3s.yaml"), "", ("the configuration of K3s is /srv/k3s.yaml",)),
         ((), "HTTPS_PROXY='http://u:p4ss@proxy:3128'\n", ("K3s has HTTPS_PROXY in its environment", "proxy.conf")),
-        ((), "K3S_DATASTORE_ENDPOINT='postgres://u:p4ss@db'\n", ("external datastore",)),
+        ((), "K3S_DATASTORE_ENDPOINT='postgres://u:p4ss@db'\n", ("is postgres://db, and none is set",)),
     ],
 )
 def test_what_the_cluster_keeps_must_be_set(
@@ -270,6 +274,33 @@ def test_what_the_cluster_keeps_must_be_set(
     )
     assert [part for part in told if part not in texts(found)] == []
     assert found["files"] == found["absent"] == [] and "p4ss" not in str(found)
+
+
+def external(endpoint: str) -> tuple[Host, dict[str, t.Any]]:
+    """A server whose datastore is that of others, and what is set of it."""
+    host = installed("server", ("--disable=traefik", "--datastore-endpoint=mysql://u:p4ss@tcp(db)/k3s"))
+    present = host.fact("present").replace(places.SQLITE, "")
+    files = {**host.files, places.OWN_TOKEN: File(places.OWN_TOKEN, f"{FULL}\n", "0600")}
+    wish = {"datastore": "external", "datastore_endpoint": endpoint, "has_token": True}
+    return dataclasses.replace(host, files=files, facts={**host.facts, "present": present}), wish
+
+
+def test_a_server_with_a_datastore_of_others_is_adopted_with_its_token() -> None:
+    host, wish = external("mysql://u:other@tcp(db)/k3s")
+    found = made(host, **wish)
+    assert texts(found) == "" and "datastore-endpoint: (not shown) → (not shown)" in found["adopts"]
+    assert found["contents"][places.TOKEN] == f"{FULL}\n"
+    modes = {one["path"]: one["mode"] for one in found["files"]}
+    assert modes[places.TOKEN] == modes[places.ENTRY] == modes[places.CONFIGURATION] == "0600"
+    assert yaml.safe_load(found["contents"][places.ENTRY]) == {"token-file": places.TOKEN}
+    again = made(after(host, found), **wish, adopt=False)
+    assert (texts(again), again["files"], again["turn"]["reasons"]) == ("", [], [])
+
+
+def test_another_datastore_than_that_of_the_k3s_is_refused() -> None:
+    host, wish = external("mysql://u:p4ss@tcp(other)/k3s")
+    told = texts(made(host, **wish))
+    assert "is mysql://tcp(db)/k3s, and mysql://tcp(other)/k3s is set" in told and "p4ss" not in told
 
 
 def test_another_node_name_and_another_role_are_refused() -> None:
