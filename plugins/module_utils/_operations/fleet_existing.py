@@ -23,6 +23,8 @@ _WORKLOADS = (
 _RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
 #: The name of the runtime of NVIDIA's toolkit in the configuration of containerd and CRI-O.
 _HANDLER = "nvidia"
+#: The set with the RuntimeClass of an installer, for an engine that does not know that handler.
+_OF_INSTALLER = "cluster-runtime"
 #: Objects of this collection are recognized by their field managers, not by a label, which can be copied.
 OURS = "hwaccel.gpu/"
 _COMPONENTS = {parts.PLUGIN: "device_plugin", parts.EXPORTER: "dcgm_exporter", parts.DRIVER: "driver"}
@@ -47,13 +49,17 @@ def components(client: Client) -> dict[str, list[dict[str, str]]]:
     found["cluster_policy"] = list(_cluster_policies(client))
     found["prometheus_operator"] = list(_prometheus_operator(client))
     classes = [obj for page in client.pages(_RUNTIME_CLASSES) for obj in page.items]
-    found["runtime_class"] = [
-        _entry("RuntimeClass", obj, "") for obj in classes if obj.get("handler") == _HANDLER and not sets_of(obj)
-    ]
+    found["runtime_class"] = [_entry("RuntimeClass", obj, "") for obj in classes if _is_of_others(obj)]
     return {
         component: sorted(entries, key=lambda entry: (entry["namespace"], entry["name"], entry["kind"]))
         for component, entries in found.items()
     }
+
+
+def _is_of_others(runtime_class: dict[str, t.Any]) -> bool:
+    """Whether a RuntimeClass for GPU pods is there that is not that of the role driver."""
+    sets = sets_of(runtime_class)
+    return _OF_INSTALLER in sets if sets else runtime_class.get("handler") == _HANDLER
 
 
 def _components_of(obj: dict[str, t.Any]) -> dict[str, str]:

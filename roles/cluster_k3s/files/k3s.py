@@ -47,6 +47,9 @@ MADE = (
 IMAGES = "/var/lib/rancher/k3s/agent/images"
 #: What distinguishes shims of K3s' own containerd from those of others.
 SHIM, SOCKET = b"containerd-shim", b"/run/k3s/containerd/"
+#: Where it is said that containers are Docker's, and the label that cri-dockerd gives them (core/docker_service.go).
+CONFIGURATION, ON_DOCKER = "/etc/rancher/k3s/config.yaml.d/50-hwaccel-gpu.yaml", "docker: true\n"
+LABEL = "io.kubernetes.docker.type"
 #: Seconds between two looks, for a program, and for processes to end.
 PAUSE, PATIENCE = 1, 120
 
@@ -116,6 +119,21 @@ def end():
         time.sleep(PAUSE)
 
 
+def end_on_docker():
+    """Removes containers of pods, if Docker runs them. Others, and all images, stay."""
+    try:
+        with open(ROOT + CONFIGURATION, encoding="utf-8") as file:
+            if ON_DOCKER not in file.read():
+                return
+    except FileNotFoundError:
+        return
+    ask = ["docker", "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={LABEL}"]
+    containers = subprocess.check_output(ask, timeout=PATIENCE).decode("ascii").split()
+    if containers:
+        remove_them = ["docker", "rm", "--force", "--volumes", *containers]
+        subprocess.check_call(remove_them, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+
+
 def mounted():
     """What is mounted where pods and K3s mount, the innermost first."""
     with open(ROOT + "/proc/self/mounts", encoding="utf-8") as file:
@@ -153,6 +171,7 @@ def stop():
                 print(f"stop {unit}")
             subprocess.check_call(["systemctl", "disable", "--now", unit], stderr=subprocess.DEVNULL, timeout=PATIENCE)
     end()
+    end_on_docker()
     return 0
 
 

@@ -68,7 +68,7 @@ func (a *agent) startRuntime(ctx context.Context) error {
 		return errors.New("embedded registry mirror requires embedded containerd")
 	}
 	if a.on("docker") {
-		return a.startDocker()
+		return a.startDocker(ctx)
 	}
 	if a.text("container-runtime-endpoint") != "" {
 		return nil
@@ -89,15 +89,23 @@ func (a *agent) startRuntime(ctx context.Context) error {
 	return nil
 }
 
-// startDocker needs what K3s contains and the stand-in does not, unless the machine has it.
-func (a *agent) startDocker() error {
+// startDocker needs what K3s contains and the stand-in does not, unless the machine has it. Images of the node's folder stay where they are.
+func (a *agent) startDocker(ctx context.Context) error {
 	path, err := exec.LookPath("cri-dockerd")
 	if err != nil {
 		return fmt.Errorf("the stand-in runs pods with Docker only where the machine has cri-dockerd: %w", err)
 	}
+	arguments := []string{"--container-runtime-endpoint", "unix://" + a.socket(), "--cri-dockerd-root-directory", a.path("cri-dockerd"),
+		"--pod-infra-container-image", a.pauseImage()}
+	if a.supplied.FlannelBackend != "none" {
+		arguments = append(arguments, "--network-plugin", "cni", "--cni-conf-dir", a.cniFolder(), "--cni-bin-dir", cniPlugins)
+	}
 	one := &program{name: "cri-dockerd"}
-	return one.start(path, "--container-runtime-endpoint", "unix://"+a.socket(), "--cni-conf-dir", a.cniFolder(), "--cni-bin-dir", cniPlugins,
-		"--pod-infra-container-image", a.pauseImage())
+	if err := one.start(path, arguments...); err != nil {
+		return err
+	}
+	patiently(ctx, 200*time.Millisecond, func() error { _, err := os.Stat(a.socket()); return err })
+	return nil
 }
 
 // ctr is a client of the node's containerd, for pods' images.

@@ -139,6 +139,14 @@ def ensure_kubectl(say: Say) -> tuple[pathlib.Path, str]:
     return built.program("kubectl"), built.key
 
 
+def ensure_cri_dockerd(say: Say) -> pathlib.Path:
+    """What a K3s on Docker needs in between, which K3s' binary contains. Raises what ensure_programs does."""
+    sources = SOURCES / "cri-dockerd"
+    arguments = ("build", "-trimpath", "-ldflags=-s -w", ".")
+    part = Part("cluster-cri-dockerd", ("cri-dockerd",), arguments, digest_of(sources, ["go.mod", "go.sum", "main.go"]))
+    return ensured(Builder(cache_folder() / "node", sources, os.environ, say), [part]).program("cri-dockerd")
+
+
 def ensure_k3s(say: Say, version: str = VERSION) -> K3s:
     """Everything of a version, from the cache or made now. Raises what ensure_programs does."""
     busybox = shutil.which("busybox")
@@ -226,9 +234,13 @@ class K3sRig(NodesRig):
         for one in self.versions.values():
             mounts |= one.shares()
         machine = super().machine(name, {**mounts, **(shares or {})})
-        machine.sh("systemctl mask --quiet --now containerd; rm -f /usr/bin/containerd* /usr/bin/ctr")
+        self.without_engine(machine)
         for unit in ("k3s", "k3s-agent"):
             machine.write(f"/etc/systemd/system/{unit}.service.d/rig.conf", _UNIT)
         # nft prints numbers without it, and a kube-proxy that starts again deletes all elements that it then does not recognize.
         machine.write("/etc/protocols", "tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n")
         return machine
+
+    def without_engine(self, machine: Machine) -> None:
+        """Removes engines of the machine that K3s would not need."""
+        machine.sh("systemctl mask --quiet --now containerd; rm -f /usr/bin/containerd* /usr/bin/ctr")

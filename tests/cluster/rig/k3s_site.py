@@ -67,11 +67,11 @@ class K3sSite(Site):
             name.rpartition("-")[0] for name in voters(machine, "server-ca", "client", f"{DATA}/server/tls/etcd", 2382)
         }
 
-    def start_pod(self, node: str) -> None:
-        """A pod that does nothing on a node."""
+    def start_pod(self, node: str, **more: str) -> None:
+        """A pod that does nothing on a node. more: of its spec."""
         container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "100000"]}
         metadata = {"name": f"stays-{node}", "namespace": "default"}
-        spec = {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 1}
+        spec = {"nodeName": node, "containers": [container], "terminationGracePeriodSeconds": 1, **more}
         self.client().create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD)
         self.machines[node].wait("the pod runs", lambda: bool(self.container(node)), seconds=90)
 

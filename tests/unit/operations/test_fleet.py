@@ -191,9 +191,17 @@ def test_components_are_detected_by_their_image(obj: dict, component: str) -> No
 
 @pytest.mark.parametrize(
     ("handler", "manager", "found"),
-    [("nvidia", "helm", ["gpu"]), ("nvidia", "hwaccel.gpu/driver", []), ("kata", "helm", [])],
+    [
+        ("nvidia", "helm", ["gpu"]),
+        ("nvidia", "hwaccel.gpu/driver", []),
+        ("kata", "helm", []),
+        # Of an installer, for pods on Docker.
+        ("docker", "hwaccel.gpu/cluster-runtime", ["gpu"]),
+    ],
 )
-def test_existing_runtime_classes_are_detected_by_their_handler(handler: str, manager: str, found: list[str]) -> None:
+def test_existing_runtime_classes_are_detected_by_their_handler_and_owner(
+    handler: str, manager: str, found: list[str]
+) -> None:
     runtime_class = {"metadata": {"name": "gpu", "managedFields": [{"manager": manager}]}, "handler": handler}
     cluster = cluster_of(runtime_classes=[runtime_class])
     assert [row["name"] for row in fleet_existing.components(cluster)["runtime_class"]] == found

@@ -17,6 +17,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import SERVER
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
+    engine,
     external,
     hardening,
     networks,
@@ -98,7 +99,7 @@ def given(settings: Settings) -> dict[str, t.Any]:
         common["node-label"] = [f"{name}={value}" for name, value in settings["board_labels"].items()]
     if settings["default_runtime"]:
         common["default-runtime"] = settings["default_runtime"]
-    if settings["engine"] == "docker":
+    if engine.is_docker(settings):
         common["docker"] = True
     if settings["pause_image"]:
         common["pause-image"] = settings["pause_image"]
@@ -116,7 +117,7 @@ def _of_server(settings: Settings) -> dict[str, t.Any]:
         "cluster-cidr": settings["pod_network"],
         "cluster-dns": dns(settings),
         "cluster-domain": settings["dns_domain"],
-        "disable": list(settings["disable"]),
+        "disable": [*settings["disable"], *engine.disabled(settings)],
         "flannel-backend": settings["flannel_backend"],
         "secrets-encryption": settings["secrets_encryption"],
         "service-cidr": settings["service_network"],
@@ -203,7 +204,7 @@ def _registry(settings: Settings) -> list[Fault]:
             "set mirrors in cluster_k3s_registries, such as {docker.io: {}} or {'*': {}}",
         )
         found.append(Fault(what, where, "only images of registries that are mirrored are shared", next_step))
-    if settings["embedded_registry"] and settings["engine"] == "docker":
+    if settings["embedded_registry"] and engine.is_docker(settings):
         found.append(Fault("Docker cannot share images", where, "K3s shares those of its own containerd", "unset it"))
     return found
 

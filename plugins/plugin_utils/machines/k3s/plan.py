@@ -22,6 +22,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     adoption,
     boards,
     configuration,
+    engine,
     external,
     hardening,
     kernel,
@@ -115,6 +116,7 @@ def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
     return [
         *prerequisites.faults(host, _needs(settings, now), [*skipped, *others]),
         *boards.faults(host, settings, skipped),
+        *engine.faults(host, settings),
         *([] if "kernel" in skipped else kernel.faults(host, settings)),
         *([] if "networks" in skipped else networks.lacking(host, settings)),
     ]
@@ -189,9 +191,15 @@ def _version_faults(host: Host, settings: Settings, now: Found) -> list[Fault]:
 
 def _kept(host: Host, settings: Settings, now: Found) -> list[Fault]:
     """What a cluster keeps for its life. Its datastore changes only where that is asked for by name."""
-    if now.state != MEMBER or settings["role"] != SERVER:
+    if now.state != MEMBER:
         return []
-    faults = [*configuration.kept(host.text(places.CONFIGURATION), settings), *external.changed(host, settings)]
+    if settings["role"] != SERVER:
+        return engine.changed(host, settings)
+    faults = [
+        *engine.changed(host, settings),
+        *configuration.kept(host.text(places.CONFIGURATION), settings),
+        *external.changed(host, settings),
+    ]
     if settings["migrates"]:
         return faults
     datastore, next_step = _datastore(host, now), "run hwaccel.gpu.cluster_k3s -e cluster_k3s_entry=migrate_datastore"

@@ -13,6 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import C
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     adoption,
     configuration,
+    engine,
     hardening,
     kernel,
     places,
@@ -83,7 +84,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         ),
         patterns=(f"{places.COPIED}/*", *([f"{places.SETTINGS}/config.yaml.d/*"] if settings["adopt"] else [])),
         checksums=(places.PROGRAM, places.STAGED),
-        units=("kubelet", *places.UNITS.values(), *places.FOREIGN),
+        units=("kubelet", engine.DOCKER, *places.UNITS.values(), *places.FOREIGN),
         commands=(CommandRequest("k3s", (places.PROGRAM, "--version")),),
         facts=_FACTS,
         network=True,

@@ -8,6 +8,7 @@ Texts of /etc/nv_tegra_release and /proc/device-tree/model are in the form of Je
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
@@ -18,7 +19,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host as observed
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Unit
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import boards, kernel, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.plan import plan
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.request import request
@@ -184,7 +185,8 @@ def without(*names: str, where: str = "/proc/config.gz") -> str:
 def test_each_option_that_the_kernel_lacks_is_a_problem_by_its_name(
     lacks: tuple[str, ...], settings: dict[str, t.Any], told: list[str]
 ) -> None:
-    found = texts(board(kernel_options=without(*lacks)), settings)
+    docker = {"docker": Unit(loaded=True, active=True)}
+    found = texts(dataclasses.replace(board(kernel_options=without(*lacks)), units=docker), settings)
     assert len(found) == len(told) and all(part in text for part, text in zip(told, found, strict=True)), found
 
 

@@ -166,6 +166,24 @@ def test_only_shims_of_k3s_are_ended_with_what_they_have_started(k3s: t.Any) -> 
     assert k3s.family() == {10, 11, 12}
 
 
+@pytest.mark.parametrize(
+    ("configuration", "removed"), [("docker: true\nnode-name: a\n", ["c1", "c2"]), ("node-name: a\n", []), ("", [])]
+)
+def test_containers_of_pods_go_where_docker_runs_them_and_no_others(
+    k3s: t.Any, monkeypatch: pytest.MonkeyPatch, configuration: str, removed: list[str]
+) -> None:
+    asked, called = [], []
+    monkeypatch.setattr(subprocess, "check_output", lambda argv, **_more: asked.append(argv) or b"c1\nc2\n")
+    monkeypatch.setattr(subprocess, "check_call", lambda argv, **_more: called.append(argv))
+    if configuration:
+        placed(k3s.ROOT, k3s.CONFIGURATION)
+        pathlib.Path(k3s.ROOT + k3s.CONFIGURATION).write_text(configuration, encoding="utf-8")
+    k3s.family = set
+    assert k3s.main("stop") == 0
+    assert called == ([["docker", "rm", "--force", "--volumes", *removed]] if removed else [])
+    assert all("--filter=label=io.kubernetes.docker.type" in argv for argv in asked) and bool(asked) == bool(removed)
+
+
 def test_processes_are_read_as_the_kernel_shows_them() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()", "a b"], stdin=subprocess.PIPE) as child:
         found = {number: (parent, command) for number, parent, command in loaded(PATH).processes()}
