@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _input_faults, 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs import table
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.inputs.restriction import Restriction
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import awaited
 
 _OPTIONS: dict[str, dict[str, t.Any]] = {
     "stages": {"type": "list", "elements": "str", "default": [], "choices": list(table.ROLES)},
@@ -136,9 +136,9 @@ class ActionModule(_stages.StageAction, CheckingAction):
     def _plan(self, made: dict[str, t.Any], variables: dict[str, t.Any]) -> None:
         """The plans of the stages that can be planned, in order, because later ones depend on earlier ones."""
         plans: dict[str, dict[str, t.Any]] = {}
+        fleet = self._awaited(variables) if made.get("assumed") else made["fleet"]
         for role in self._value("hwaccel_taken_stages", variables) or []:
             if role not in made["blocked_stages"]:
-                fleet = AWAITED if made.get("assumed") else made["fleet"]
                 plans[role] = self.planned(self.in_role(role, variables, plans), fleet)
                 known = {fault["text"] for fault in made["faults"]}
                 made["faults"] += [
@@ -147,6 +147,10 @@ class ActionModule(_stages.StageAction, CheckingAction):
         made["plans"] = plans
         lines = [line for plan in plans.values() for line in plan["messages"]]
         _lines.show(_lines.grouped(lines), self._task, variables)
+
+    def _awaited(self, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        settings = self._value("cluster_settings", variables) or {}
+        return awaited(str(self._value("hwaccel_installer", variables)), str(settings.get("version", "")))
 
     def _request(self, wrong: set[str], variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Options of node_info: the connection of the cluster, and what all roles need to know."""

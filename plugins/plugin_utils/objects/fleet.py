@@ -57,7 +57,13 @@ class DriverInCluster:
 
 
 #: Facts of a cluster that is only going to be made. Without facts, objects are rendered for any cluster.
-AWAITED: dict[str, t.Any] = {"awaited": True}
+#: Distributions that installers make. Others have the name of what they make.
+_MADE_BY = {"kubeadm": "kubernetes"}
+
+
+def awaited(installer: str, version: str) -> dict[str, t.Any]:
+    """What is known of a cluster that is only going to be made, in place of facts. version: of Kubernetes or of the distribution, such as 1.36.4+k3s1."""
+    return {"awaited": True, "platform": {"distribution": _MADE_BY.get(installer, installer), "version": version}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +114,7 @@ class Fleet:
 
 
 def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fleet, list[Fault]]:
-    """declared: `hwaccel_pools`; facts: the result of node_info, empty if no cluster was queried, and AWAITED if it is only going to be made."""
+    """declared: `hwaccel_pools`; facts: the result of node_info, empty if no cluster was queried, and that of awaited if it is only going to be made."""
     faults: list[Fault] = []
     pools: tuple[Pool, ...] = ()
     machines: dict[str, tuple[str, t.Any]] = {}
@@ -117,8 +123,8 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
         pools = parse_pools(plain, "hwaccel_pools")
     except ManyFaults as many:
         faults.extend(many.faults)
+    platform = (facts or {}).get("platform") or {}
     if facts and facts.get("classes") is not None:
-        platform = facts.get("platform") or {}
         declared_names = {pool.name for pool in pools}
         gpus = tuple(sorted({_class(row, declared_names) for row in facts["classes"] if _has_gpus(row)}))
         undiscovered = tuple(
@@ -139,7 +145,11 @@ def read_fleet(declared: t.Any, facts: c.Mapping[str, t.Any] | None) -> tuple[Fl
     assumed = tuple(
         sorted({one for pool in pools if pool.gpu is not None for one in _of_machines(pool.name, machines, faults)})
     )
-    return Fleet(pools, assumed, False, awaited=bool(facts)), faults
+    fleet = Fleet(pools, assumed, False)
+    if facts:
+        distribution, version = str(platform["distribution"]), _version(platform["version"])
+        fleet = dataclasses.replace(fleet, awaited=True, distribution=distribution, version=version)
+    return fleet, faults
 
 
 def _without_machines(declared: t.Any) -> tuple[t.Any, dict[str, tuple[str, t.Any]]]:

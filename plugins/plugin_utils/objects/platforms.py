@@ -173,8 +173,8 @@ def system_faults(pools: c.Mapping[str, c.Collection[str]]) -> list[Fault]:
 
 
 def as_declared(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> Fleet:
-    """The fleet with the declared platform if no cluster was queried. A cluster's own platform is not changed."""
-    if fleet.observed:
+    """The fleet with the declared platform if no cluster was queried. A cluster's own platform, and that of an installer's, is not changed."""
+    if fleet.observed or fleet.awaited:
         return fleet
     distribution, version = (
         text(settings.get("distribution")) or fleet.distribution,
@@ -227,6 +227,9 @@ def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Faul
             f"the cluster is {fleet.distribution}, not {distribution}",
             "correct the connection, or hwaccel_distribution",
         )
+        if fleet.awaited:
+            what = f"the installer makes {fleet.distribution}, not {distribution}"
+            next_step = "remove hwaccel_distribution, which follows from hwaccel_installer"
         faults.append(Fault(what, "hwaccel_distribution", "", next_step))
     if declared and version is None:
         why = "without quotes YAML reads 1.30 as the number 1.3"
@@ -240,10 +243,12 @@ def _platform_faults(fleet: Fleet, settings: c.Mapping[str, t.Any]) -> list[Faul
         )
     elif version and version != fleet.version:
         observed, needed = (".".join(map(str, one)) for one in (fleet.version, version))
+        what = f"the cluster runs Kubernetes {observed}, not {needed}"
         next_step = "correct the connection, or hwaccel_kubernetes_version (and render again)"
-        faults.append(
-            Fault(f"the cluster runs Kubernetes {observed}, not {needed}", "hwaccel_kubernetes_version", "", next_step)
-        )
+        if fleet.awaited:
+            what = f"the installer makes Kubernetes {observed}, not {needed}"
+            next_step = "remove hwaccel_kubernetes_version, or set the installer's version"
+        faults.append(Fault(what, "hwaccel_kubernetes_version", "", next_step))
     return faults
 
 

@@ -55,7 +55,9 @@ def plan(
     sources = Sources.of(settings)
     observed = text(((facts or {}).get("platform") or {}).get("distribution"))
     # Only the platform is checked here. A cluster that is too old is reported by the roles whose objects depend on its version.
-    fleet = platforms.as_declared(Fleet((), (), bool(observed), distribution=observed or "kubernetes"), settings)
+    awaited = bool((facts or {}).get("awaited"))
+    of_cluster = Fleet((), (), bool(observed) and not awaited, distribution=observed or "kubernetes", awaited=awaited)
+    fleet = platforms.as_declared(of_cluster, settings)
     made = StagePlan(faults=platforms.identity_faults(fleet, {"distribution": settings.get("distribution")}))
     provider = text(settings.get("provider")) or "hwaccel"
     needed = platforms.of(fleet.distribution).scc

@@ -11,7 +11,7 @@ import typing as t
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.action import cluster_preflight
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import awaited
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import run
 
 LOCAL = {"ansible_connection": "local"}
@@ -75,8 +75,9 @@ def test_stages_of_a_cluster_that_is_to_be_made_are_planned_as_such(
         def __init__(self) -> None:
             self._task = None
 
-        def _value(self, _name: str, _variables: t.Any) -> t.Any:
-            return ["driver"]
+        def _value(self, name: str, _variables: t.Any) -> t.Any:
+            known = {"hwaccel_installer": "k3s", "cluster_settings": {"version": "1.36.4+k3s1"}}
+            return known.get(name, ["driver"])
 
         def in_role(self, *_given: t.Any) -> t.Any:
             return None
@@ -87,7 +88,7 @@ def test_stages_of_a_cluster_that_is_to_be_made_are_planned_as_such(
 
     monkeypatch.setattr(cluster_preflight._lines, "show", lambda *_given: None)
     Action()._plan({"assumed": assumed, "fleet": {"classes": []}, "blocked_stages": [], "faults": []}, {})
-    assert fleets == [AWAITED if assumed else {"classes": []}]
+    assert fleets == [awaited("k3s", "1.36.4+k3s1") if assumed else {"classes": []}]
 
 
 def test_problems_of_machines_and_of_their_cluster_are_reported_at_once(tmp_path: pathlib.Path) -> None:

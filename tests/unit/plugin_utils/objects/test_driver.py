@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.filter.declared_pools import declar
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import placement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import Pool
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import driver
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import AWAITED
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import awaited
 from ansible_collections.hwaccel.gpu.tests.unit.plugin_utils.objects.scheduling import (
     INFERENCE,
     TRAINING,
@@ -344,14 +344,30 @@ def test_a_plan_without_a_cluster_is_refused_where_the_driver_would_be_missing(
 
 
 def test_drivers_of_a_cluster_that_is_to_be_made_are_unknown_until_its_machines_are_nodes() -> None:
-    plan = run("driver", AWAITED, pools=[TRAINING])
+    plan = run("driver", awaited("kubeadm", "1.36.4"), pools=[TRAINING])
     assert plan["faults"] == []
     assert "pool training: driver DaemonSets, until its machines are nodes of the cluster" in plan["unknown"]
     # What is declared of them is planned.
     machines = [{"kernel": "6.8.0-134-generic", "os_image": "Ubuntu 24.04.3 LTS"}]
-    known = run("driver", AWAITED, pools=[TRAINING | {"machines": machines}])
+    known = run("driver", awaited("kubeadm", "1.36.4"), pools=[TRAINING | {"machines": machines}])
     assert known["unknown"] == []
     assert known["objects"] == run("driver", None, pools=[TRAINING | {"machines": machines}])["objects"]
+
+
+@pytest.mark.parametrize(("installer", "distribution"), [("kubeadm", "kubernetes"), ("k3s", "k3s")])
+def test_the_platform_of_a_cluster_that_is_to_be_made_follows_from_its_installer(
+    installer: str, distribution: str
+) -> None:
+    made = awaited(installer, "1.34.2")
+    plan = run("driver", made, pools=[TRAINING], kubernetes_version="1.34")
+    assert plan["faults"] == []
+    # That of K3s comes with it.
+    assert any(one["kind"] == "RuntimeClass" for one in plan["objects"]) is (distribution == "kubernetes")
+    for role in ("driver", "device_plugin"):
+        contradicted = run(role, made, distribution="rke2", kubernetes_version="1.34")["faults"]
+        assert [fault["what"] for fault in contradicted] == [f"the installer makes {distribution}, not rke2"]
+    other = run("driver", made, distribution=distribution, kubernetes_version="1.36")["faults"]
+    assert [fault["what"] for fault in other] == ["the installer makes Kubernetes 1.34, not 1.36"]
 
 
 def test_the_plan_before_feature_discovery_is_the_plan_after_it() -> None:
