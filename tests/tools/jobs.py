@@ -318,6 +318,7 @@ _SLOW_CLUSTER = {
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
     "clusters from metal": ("tests/cluster/test_metal.py",),
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
+    "clusters of examples": ("tests/cluster/test_examples.py",),
     "clusters rotated": ("tests/cluster/test_rotation.py",),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),

@@ -162,6 +162,20 @@ def test_only_clusters_within_the_limit_are_rendered(tmp_path: pathlib.Path) -> 
     assert rendered(tmp_path) == ["one"]
 
 
+def test_examples_of_clusters_that_are_made_are_rendered_for_their_distributions(tmp_path: pathlib.Path) -> None:
+    examples = COLLECTIONS / "ansible_collections/hwaccel/gpu/examples/inventories"
+    names = ("kubeadm-ha", "k3s-ha-airgap", "jetson-edge")
+    inventories = [f"--inventory={examples / name / 'hosts.yml'}" for name in names]
+    code, output = run(tmp_path, "render", NO_GROUP, *inventories, "-e", f"hwaccel_render_to={tmp_path}/rendered")
+    assert code == 0, output
+    assert rendered(tmp_path) == ["edge", "plant", "production"]
+    classes = {
+        path.parent.name for path in tmp_path.glob("rendered/*/driver.yaml") if "kind: RuntimeClass" in path.read_text()
+    }
+    # K3s brings that of its clusters.
+    assert classes == {"production"}
+
+
 def test_a_run_without_a_machine_fails_without_warnings(tmp_path: pathlib.Path) -> None:
     code, output = run(tmp_path, "node_runtime", {"gpu_clusters": WITH_GROUP["gpu_clusters"]})
     assert code == 2, output
