@@ -95,17 +95,21 @@ func (a *agent) startDocker(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the stand-in runs pods with Docker only where the machine has cri-dockerd: %w", err)
 	}
+	one := &program{name: "cri-dockerd"}
+	if err := one.start(path, a.dockerArguments()...); err != nil {
+		return err
+	}
+	patiently(ctx, 200*time.Millisecond, func() error { _, err := os.Stat(a.socket()); return err })
+	return nil
+}
+
+func (a *agent) dockerArguments() []string {
 	arguments := []string{"--container-runtime-endpoint", "unix://" + a.socket(), "--cri-dockerd-root-directory", a.path("cri-dockerd"),
 		"--pod-infra-container-image", a.pauseImage()}
 	if a.supplied.FlannelBackend != "none" {
 		arguments = append(arguments, "--network-plugin", "cni", "--cni-conf-dir", a.cniFolder(), "--cni-bin-dir", cniPlugins)
 	}
-	one := &program{name: "cri-dockerd"}
-	if err := one.start(path, arguments...); err != nil {
-		return err
-	}
-	patiently(ctx, 200*time.Millisecond, func() error { _, err := os.Stat(a.socket()); return err })
-	return nil
+	return arguments
 }
 
 // ctr is a client of the node's containerd, for pods' images.

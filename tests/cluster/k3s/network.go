@@ -25,6 +25,9 @@ func (a *agent) network(ctx context.Context, node object) bool {
 		problem("flannel exited: %v", err)
 		return false
 	}
+	if a.on("docker") {
+		a.forward(a.supplied.ClusterIPRanges)
+	}
 	if err := a.api.condition(ctx, a.name, node, "NetworkUnavailable", "False", "FlannelIsUp", "Flannel is running on this node"); err != nil {
 		problem("Failed to set the condition of the network: %v", err)
 	}
@@ -37,6 +40,27 @@ func (a *agent) network(ctx context.Context, node object) bool {
 	}
 	go a.nodes.watch(ctx, "/api/v1/nodes", a.route)
 	return true
+}
+
+// forward accepts what pods send and get, as flannel does: Docker drops what it does not know itself.
+func (a *agent) forward(networks []string) {
+	for _, network := range networks {
+		program := "iptables"
+		if strings.Contains(network, ":") {
+			program = "ip6tables"
+		}
+		// The chain and the rules may be there from a start before.
+		_ = exec.Command(program, "--wait", "--new-chain", "FLANNEL-FWD").Run()
+		for _, rule := range [][]string{{"FORWARD", "--jump", "FLANNEL-FWD"}, {"FLANNEL-FWD", "--source", network, "--jump", "ACCEPT"},
+			{"FLANNEL-FWD", "--destination", network, "--jump", "ACCEPT"}} {
+			if exec.Command(program, append([]string{"--wait", "--check"}, rule...)...).Run() == nil {
+				continue
+			}
+			if output, err := exec.Command(program, append([]string{"--wait", "--append"}, rule...)...).CombinedOutput(); err != nil {
+				problem("Failed to ensure iptables rules: %v: %s", err, output)
+			}
+		}
+	}
 }
 
 func podNetworks(node object) []string {

@@ -246,6 +246,15 @@ func TestDefaultRuntimeThatIsMissing(t *testing.T) {
 	expect(t, err.Error(), "default runtime nvidia was not found")
 }
 
+func TestArgumentsOfCriDockerd(t *testing.T) {
+	a := agentOf(t, "--docker", "--pause-image=registry.example.com/pause:3")
+	expect(t, a.socket(), "/run/k3s/cri-dockerd/cri-dockerd.sock")
+	contains(t, strings.Join(a.dockerArguments(), " "), "--container-runtime-endpoint unix://"+a.socket(), "--network-plugin cni",
+		"--cni-conf-dir "+a.cniFolder(), "--pod-infra-container-image registry.example.com/pause:3", "--cri-dockerd-root-directory "+a.path("cri-dockerd"))
+	a.supplied.FlannelBackend = "none"
+	expect(t, strings.Contains(strings.Join(a.dockerArguments(), " "), "--network-plugin"), false)
+}
+
 func TestContainerdConfig(t *testing.T) {
 	runtimeOf(t, "bin/nvidia-container-runtime")
 	a := agentOf(t, "--default-runtime=nvidia", "--snapshotter=native", "--selinux")
