@@ -84,9 +84,9 @@ def pods_on(machine: Machine) -> list[str]:
 
 
 def test_without_docker_nothing_is_changed(site: K3sSite) -> None:
-    site.machines["a1"].sh("systemctl stop docker.socket docker")
+    site.machines["s1"].sh("systemctl stop docker.socket docker")
     run = site.play()
-    site.machines["a1"].sh("systemctl start docker && docker start mine")
+    site.machines["s1"].sh("systemctl start docker && docker start mine")
     assert run.rc != 0 and run.changed() == 0
     assert "Docker does not run (cluster_k3s_engine): unit docker is not active" in json.dumps(run.summary)
 
