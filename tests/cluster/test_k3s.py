@@ -36,6 +36,7 @@ def made(site: K3sSite, predicted: list[str]) -> K3sSite:
     run = site.done()
     assert run.summary["one"]["changes"] == predicted
     assert [text.partition(":")[0] for text in predicted] == ["initialize the cluster on s1", "join a1"]
+    assert run.stdout.count("without which no snapshot can be restored") == 1
     slowest = sorted(((task.get("seconds", 0.0), task["name"], task["host"]) for task in run.tasks), reverse=True)[:8]
     print("\n".join(f"{seconds:6.1f} s  {name} ({host})" for seconds, name, host in slowest))
     return site
@@ -80,6 +81,10 @@ def test_a_second_run_changes_nothing(made: K3sSite) -> None:
     }
     run = made.done()
     assert run.changed() == 0, run.stdout[-4000:]
+    assert "no snapshot can be restored" not in run.stdout
+    for machine in made.machines.values():
+        # K3s warns of options that it does not know, and goes on.
+        assert "nknown flag" not in machine.sh("journalctl --no-pager --unit k3s --unit k3s-agent")
     assert {
         name: machine.sh("systemctl show --property=InvocationID k3s k3s-agent")
         for name, machine in made.machines.items()

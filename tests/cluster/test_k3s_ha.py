@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, REINSTALL, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
@@ -57,6 +59,9 @@ def test_all_servers_vote_and_have_one_authority(made: K3sSite) -> None:
     assert [
         f"server: https://{made.machines['lb'].address}:6443" in text and "cluster-init" not in text for text in entries
     ] == [True] * 3
+    digest = made.machines["s1"].sh(f"sha256sum <{DATA}/server/tls/server-ca.crt").split()[0]
+    for name in SERVERS[1:]:
+        assert made.machines[name].read("/etc/rancher/k3s/token").startswith(f"K10{digest}::server:")
     assert made.done().changed() == 0
 
 
@@ -75,6 +80,27 @@ def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluste
     assert made.done().changed() == 0
 
 
+def test_a_server_that_has_lost_its_disk_of_data_only_joins_again(made: K3sSite) -> None:
+    lost = f"systemctl stop k3s; pkill -9 containerd || :; umount -l {DATA}/agent/containerd 2>/dev/null; find {DATA} -mindepth 1 -delete 2>/dev/null || :"
+    made.machines["s2"].sh(lost, seconds=120)
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]][-1] == "join the server s2"
+    assert [made.voters(made.machines[name]) for name in SERVERS] == [set(SERVERS)] * 3
+    assert made.done().changed() == 0
+
+
+def test_a_later_name_of_the_endpoint_restarts_servers_one_at_a_time(made: K3sSite) -> None:
+    made.variables["cluster_k3s_names"] = ["k3s.example.org"]
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == [
+        f"update the server {name}" for name in SERVERS
+    ]
+    for name in SERVERS:
+        served = ssl.get_server_certificate((made.machines[name].address, 6443), timeout=30)
+        assert "k3s.example.org" in authority.names(served)
+    assert made.done().changed() == 0
+
+
 def test_servers_of_another_version_are_upgraded_while_the_endpoint_answers(made: K3sSite, k3s_rig: K3sRig) -> None:
     made.k3s = k3s_rig.versions[NEXT]
     with Probe(made.machines["lb"].address, path="/cacerts") as probe:
@@ -88,7 +114,8 @@ def test_servers_of_another_version_are_upgraded_while_the_endpoint_answers(made
     print(f"{len(probe.answered)} answers, {len(probe.lost)} lost, gap {probe.gap:.1f} s")
     assert probe.gap < 3 and probe.share_lost <= 0.01, probe.lost[:5]
     assert versions_and_readiness(made) == dict.fromkeys((*SERVERS, "a1"), (NEXT, "True"))
-    assert made.machines["s1"].sh(f"ls {DATA}/server/db/snapshots | grep -c before-").strip() == "1"
+    folder = f"{DATA}/server/db/snapshots"
+    assert made.machines["s1"].sh(f"ls {folder} | grep -c before-").strip() == "1"
     assert made.cordoned() == set()
     assert made.done().changed() == 0
 

@@ -6,6 +6,7 @@
 restore.py look            prints in JSON what the machine holds of its cluster, with tokens, and the snapshots that it has
 restore.py verify PATH     prints in JSON what a snapshot is, if it is complete: sha256, the digest that etcd has put at its end; file, that of the file; keys,
                            the names of bootstrap data in it
+restore.py newest PREFIX   the same of the newest snapshot on this server with such a name
 restore.py keep FOLDER     moves the datastore of this server into this folder
 restore.py reset PATH      lets K3s make this server the only member of its cluster, with the data of the snapshot. What it logs is printed
 
@@ -125,6 +126,14 @@ def verify(path):
     return 0
 
 
+def newest(prefix):
+    paths = glob.glob(f"{ROOT}{SERVER}/db/snapshots/{prefix}*")
+    if not paths:
+        print(f"there is no snapshot {prefix}*", file=sys.stderr)
+        return 1
+    return verify(max(paths, key=os.path.getmtime))
+
+
 def free(path):
     """A path that does not exist yet."""
     names = [path] + [f"{path}-{number}" for number in range(2, 1000)]
@@ -173,7 +182,7 @@ def reset(path):
 
 
 def main(what, *arguments):
-    does = {one.__name__: one for one in (look, verify, keep, reset)}
+    does = {one.__name__: one for one in (look, verify, newest, keep, reset)}
     return does[what](*arguments)
 
 

@@ -212,6 +212,20 @@ def count(path, pattern):
     return str(len(lines(path, pattern))) if os.path.isfile(path) else ""
 
 
+def having(pattern, *globs):
+    """Paths of files with a matching line, which may be a secret."""
+    return [path for path in paths_of(globs) if lines(path, pattern)]
+
+
+def lines_in(pattern, *globs):
+    """Matching lines of several files, without those that are empty or repeated."""
+    return sorted({line.strip() for path in paths_of(globs) for line in lines(path, pattern)})
+
+
+def paths_of(globs):
+    return [path for one in globs for path in paths(one) if os.path.isfile(path)]
+
+
 def exists(*paths):
     return [path for path in paths if os.path.exists(path)]
 
@@ -356,10 +370,12 @@ FACTS = {
         count,
         exists,
         free,
+        having,
         installed,
         kernel_options,
         libraries,
         lines,
+        lines_in,
         medium,
         modified_at,
         modules,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,7 +100,13 @@ func (a *agent) startDocker(ctx context.Context) error {
 	if err := one.start(path, a.dockerArguments()...); err != nil {
 		return err
 	}
-	patiently(ctx, 200*time.Millisecond, func() error { _, err := os.Stat(a.socket()); return err })
+	patiently(ctx, 200*time.Millisecond, func() error {
+		connection, err := net.Dial("unix", a.socket())
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
 	return nil
 }
 

@@ -47,10 +47,13 @@ def remote(one: Settings) -> bool:
 
 def archives(host: Host, settings: Settings, folder: str) -> list[dict[str, t.Any]]:
     """Archives of images that the machine has not got, each with name and remote. folder: has a file for each that it has, with its checksum as its text."""
+    return [one for one in named(settings) if host.text(f"{folder}/{one['name']}").strip() != one["checksum"]]
+
+
+def named(settings: Settings) -> list[dict[str, t.Any]]:
+    """All archives of images, each with name and remote."""
     return [
-        {**one, "name": name, "remote": remote(one)}
-        for one in settings["images"]
-        if host.text(f"{folder}/{(name := posixpath.basename(str(one['source'])))}").strip() != one["checksum"]
+        {**one, "name": posixpath.basename(str(one["source"])), "remote": remote(one)} for one in settings["images"]
     ]
 
 

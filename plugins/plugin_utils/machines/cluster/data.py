@@ -68,4 +68,5 @@ def _machine(given: _Data, plan: _Data | None, *, retired: bool = False, lost: b
         retired,
         bool(plan and (plan.get("leave") or {}).get("left")),
         lost,
+        tuple((plan or {}).get("alike") or ()),
     )

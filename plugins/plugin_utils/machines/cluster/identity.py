@@ -23,7 +23,7 @@ def faults(machines: c.Sequence[Machine], answer: Answer) -> list[Fault]:
     """Machines of other distributions, of several clusters, in another role, and an endpoint of another cluster."""
     # Then machines have the old authority, the new one, or both.
     owners = _rotating(machines) or [*_several(machines), *_endpoint(machines, answer)]
-    return [*_foreign(machines), *_roles(machines), *owners]
+    return [*_foreign(machines), *_roles(machines), *owners, *_unlike(machines)]
 
 
 def authorities(machines: c.Iterable[Machine]) -> dict[str, list[str]]:
@@ -42,6 +42,16 @@ def _foreign(machines: c.Iterable[Machine]) -> list[Fault]:
         for one in machines
         if one.found and one.state == FOREIGN
     ]
+
+
+def _unlike(machines: c.Iterable[Machine]) -> list[Fault]:
+    """A server that is to join others with other settings would end at once."""
+    servers = [one for one in machines if one.role == SERVER and one.found and not one.retired]
+    if len({one.alike for one in servers}) < 2:
+        return []
+    shown = "; ".join(f"{one.host}: {', '.join(one.alike) or 'none'}" for one in servers)
+    next_step = "set them for all servers by the role's variables, and remove them from these files"
+    return [Fault("servers have different settings in files of others", shown, "they must have the same", next_step)]
 
 
 def _rotating(machines: c.Iterable[Machine]) -> list[Fault]:

@@ -64,6 +64,7 @@ class Machine:
     """host: its name in the inventory. node: of its Node. role: SERVER or AGENT. found: None if it could not be observed.
 
     identity: by the name of the property (machine-id, product UUID, host name), what must differ between machines.
+    alike: settings in files of others that servers must have in common.
     retired: whether it is to leave the cluster. left: whether anything of the installer is on it then. lost: whether it is gone for good.
     """
 
@@ -78,6 +79,7 @@ class Machine:
     retired: bool = False
     left: bool = False
     lost: bool = False
+    alike: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:

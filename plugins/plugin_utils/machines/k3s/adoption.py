@@ -156,8 +156,9 @@ def _without_token(role: str) -> Fault:
 
 def _becomes(host: Host, settings: Settings) -> Options:
     """What the role sets, and files of others, which stay."""
-    others = [host.text(path) for path in host.fact("drop_ins").split() if path not in places.OURS]
-    others = [*([] if _decides(host) else [host.text(places.FOREIGN_CONFIGURATION)]), *others]
+    goes = deciding(host)
+    paths = (places.FOREIGN_CONFIGURATION, *host.fact("drop_ins").split())
+    others = [host.text(path) for path in paths if path not in (*places.OURS, *goes)]
     ours = configuration.settings_of(settings)
     labels = [f"{name}={value}" for name, value in settings["labels"].items()]
     return {
@@ -277,12 +278,11 @@ def _tokens(host: Host, settings: Settings, token: str) -> list[Content]:
     return [Content(path, f"{secret}\n", "0600", sensitive=True) for path, secret in secrets.items()]
 
 
-def _decides(host: Host) -> bool:
-    """Whether a configuration of others has options that the role decides, for which it goes as a whole: all of its options are compared."""
-    return bool(int(host.fact("foreign_options") or 0))
+def deciding(host: Host) -> list[str]:
+    """Files of others with options that the role decides, for which they go as a whole: all of their options are compared."""
+    return [path for path in host.fact("foreign_options").split() if path not in places.OURS]
 
 
 def _absent(host: Host, own: str) -> tuple[str, ...]:
     """Scripts would remove all data, or end what the role starts. The file of the environment goes last: it says that this is not complete."""
-    foreign = [places.FOREIGN_CONFIGURATION] if _decides(host) else []
-    return tuple(path for path in (*places.SCRIPTS, *foreign, own) if has(host, path))
+    return tuple(path for path in (*places.SCRIPTS, *deciding(host), own) if has(host, path) or path in deciding(host))

@@ -48,6 +48,8 @@ RESERVED = {
     "embedded-registry": "cluster_k3s_embedded_registry",
     "etcd-s3-access-key": "",
     "etcd-s3-secret-key": "",
+    # Where a restoration looks for snapshots.
+    "etcd-snapshot-dir": "",
     "node-label": "hwaccel_node_labels",
     "node-name": "hwaccel_node_name",
     "node-taint": "hwaccel_node_taints",
@@ -68,6 +70,11 @@ OF_SERVERS = options.names("""
     disable-etcd disable-helm-controller disable-kube-proxy disable-network-policy disable-scheduler egress-selector-mode embedded-registry
     flannel-backend flannel-external-ip flannel-ipv6-masq https-listen-port secrets-encryption secrets-encryption-provider service-cidr
     service-node-port-range supervisor-metrics
+    """)
+#: Which servers must have in common (CriticalControlArgs in pkg/daemons/config/types.go), and which users may set.
+CRITICAL = options.names("""
+    disable-cloud-controller disable-helm-controller disable-network-policy egress-selector-mode flannel-external-ip flannel-ipv6-masq
+    supervisor-metrics
     """)
 #: Kept by a cluster for its life, with the name for messages.
 _FIXED = {

@@ -47,6 +47,8 @@ HARDENED = "/etc/sysctl.d/90-hwaccel-gpu-k3s-hardening.conf"
 ADMISSION, AUDIT = f"{SETTINGS}/hardening-admission.yaml", f"{SETTINGS}/hardening-audit.yaml"
 
 DATA = "/var/lib/rancher/k3s"
+#: Archives of images, which K3s imports.
+IMAGES = f"{DATA}/agent/images"
 #: Of any kubelet.
 KUBELET = "/var/lib/kubelet"
 #: The token of servers, which K3s writes itself.

@@ -53,7 +53,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_k3s_.
 
     found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. datastore: of a server, as _datastore documents it.
-    named: whether a file with a token is named to it.
+    named: whether a file with a token is named to it. before: network interfaces that were there before. alike: lines in files
+    of others that servers must have in common.
     adopts: what changes with a K3s that is adopted. programs: to install, each with name, source, checksum, remote
     and path. images: archives to copy, each with name, source, checksum and remote. files, contents, folders, absent: as files.written documents
     them. kernel: files with its settings that have to be loaded. hardened: whether the machine is or was hardened. record: text for teardown, empty if the
@@ -85,11 +86,13 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "turn": turn.as_dict(),
         "datastore": _datastore(host, now),
         "named": "token-file" in finding.entry(host),
+        "alike": [line for line in host.fact("foreign_critical").splitlines() if line],
+        "before": kept.settings.get("before", "").split(),
         "adopts": list(taken.lines),
         "identity": prerequisites.identity(host, settings["node"], skipped),
         "packages": [],
         "programs": _programs(host, settings, now),
-        "images": contents_of.archives(host, settings, places.COPIED),
+        "images": _archives(host, settings),
         **made,
         "stops": [],
         "kernel": _kernel(host, settings),
@@ -125,10 +128,11 @@ def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
 def _foreign(host: Host, settings: Settings, kept: Record) -> list[Fault]:
     """What others have set that the role decides, and credentials of theirs, which would be lost."""
     faults = []
-    if int(host.fact("foreign_options") or 0):
+    if deciding := adoption.deciding(host):
         why = f"it has options that the role decides: among {', '.join(sorted(configuration.RESERVED))}"
         next_step = "remove them there, and set the role's variables"
-        faults.append(Fault("the configuration of others would join in", places.FOREIGN_CONFIGURATION, why, next_step))
+        what = "the configuration of others would join in"
+        faults += [Fault(what, path, why, next_step) for path in deciding]
     if settings["registries"] and places.REGISTRIES in host.files and places.REGISTRIES not in kept.files:
         next_step = "move what it has to cluster_k3s_registries, and remove it; or unset cluster_k3s_registries"
         faults.append(Fault("there are registries of others already", places.REGISTRIES, "", next_step))
@@ -239,6 +243,15 @@ def _programs(host: Host, settings: Settings, now: Found) -> list[dict[str, t.An
         if not contents_of.holds(host, path, one):
             found.append({**one, "name": "k3s", "path": path, "remote": contents_of.remote(one)})
     return found
+
+
+def _archives(host: Host, settings: Settings) -> list[dict[str, t.Any]]:
+    """Those that are not where K3s imports them from, which may be on a disk of its own, or that were copied with another content."""
+    there = host.fact("archives").splitlines()
+    lacking = contents_of.archives(host, settings, places.COPIED)
+    return [
+        one for one in contents_of.named(settings) if one in lacking or f"{places.IMAGES}/{one['name']}" not in there
+    ]
 
 
 def _unneeded(host: Host, settings: Settings, kept: Record) -> list[str]:

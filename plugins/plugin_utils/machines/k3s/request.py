@@ -19,6 +19,14 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     places,
 )
 
+#: Files that K3s reads (pkg/configfilearg of K3s).
+_READ = (places.FOREIGN_CONFIGURATION, f"{places.SETTINGS}/config.yaml.d/*.yaml")
+
+
+def _keys(names: c.Iterable[str]) -> str:
+    return rf"^\s*[\"']?({'|'.join(sorted(names))})\+?[\"']?\s*:"
+
+
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
     # Tokens and keys are not read, only whether they are there.
@@ -37,13 +45,11 @@ _FACTS: dict[str, tuple[str, ...]] = {
         *(adoption.environments(role)[-1] for role in places.UNITS),
     ),
     "architecture": ("output", "uname", "-m"),
-    # Whether there are any: their values may be secrets.
-    "foreign_options": (
-        "count",
-        places.FOREIGN_CONFIGURATION,
-        rf"^\s*[\"']?({'|'.join(sorted(configuration.RESERVED))})[\"']?\s*:",
-    ),
+    # Which files have any: their values may be secrets.
+    "foreign_options": ("having", _keys(configuration.RESERVED), *_READ),
+    "foreign_critical": ("lines_in", _keys(configuration.CRITICAL), *_READ),
     "links": ("output", "find", *places.LINKS, "-maxdepth", "0", "-lname", "k3s"),
+    "archives": ("paths", f"{places.IMAGES}/*"),
     "drop_ins": ("paths", f"{places.SETTINGS}/config.yaml.d/*"),
     "interfaces": ("paths", "/sys/class/net/*"),
     "kubelet_files": ("paths", f"{places.KUBELET}/*"),

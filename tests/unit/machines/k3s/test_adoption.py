@@ -78,7 +78,7 @@ def installed(
         "links": "/usr/local/bin/kubectl\n",
         "interfaces": "/sys/class/net/eth0\n/sys/class/net/cni0\n",
         "kubelet_files": "/var/lib/kubelet/pods\n",
-        "foreign_options": "1" if "token" in config else "",
+        "foreign_options": places.FOREIGN_CONFIGURATION if "token" in config else "",
     }
     return dataclasses.replace(host, facts={**host.facts, **facts}, files=files)
 

@@ -49,6 +49,7 @@ def ready(**changed: t.Any) -> Host:
     return dataclasses.replace(
         BARE,
         files=files,
+        facts={**BARE.facts, "archives": f"{places.IMAGES}/k3s-airgap-images-amd64.tar.zst\n"},
         folders=(places.SETTINGS, f"{places.SETTINGS}/config.yaml.d", "/etc/systemd/system"),
         checksums={places.PROGRAM: SUM},
         commands={"k3s": Command(0, PRINTED)},
@@ -280,12 +281,31 @@ def test_the_configuration_is_read_as_k3s_reads_it() -> None:
 
 def test_options_that_the_role_decides_are_not_taken_from_others() -> None:
     """A server of another cluster, or another folder of data, would join in."""
-    faults = plan(changed(BARE, present=places.FOREIGN_CONFIGURATION, foreign_options="1"), SETTINGS)["faults"]
+    faults = plan(
+        changed(BARE, present=places.FOREIGN_CONFIGURATION, foreign_options=places.FOREIGN_CONFIGURATION), SETTINGS
+    )["faults"]
     assert ["the configuration of others would join in" in one["text"] for one in faults] == [True]
-    pattern = re.compile(request(SETTINGS).facts["foreign_options"][2])
+    pattern = re.compile(request(SETTINGS).facts["foreign_options"][1])
     assert [
         bool(pattern.search(line)) for line in ("server: https://x", '"data-dir": /d', "kubelet-arg: []", "# token: x")
     ] == [True, True, False, False]
+
+
+def test_each_file_of_others_that_decides_is_named_and_others_are_compared_between_servers() -> None:
+    drop_in = f"{places.SETTINGS}/config.yaml.d/60-mine.yaml"
+    lines = "disable-network-policy: true\nsupervisor-metrics: true\n"
+    there = changed(BARE, foreign_options=f"{drop_in}\n{places.CONFIGURATION}\n", foreign_critical=lines)
+    made = plan(there, SETTINGS)
+    assert [drop_in in one["text"] for one in made["faults"]] == [True]
+    assert made["alike"] == ["disable-network-policy: true", "supervisor-metrics: true"]
+    pattern = re.compile(request(SETTINGS).facts["foreign_critical"][1])
+    assert [bool(pattern.search(line)) for line in ("egress-selector-mode: pod", "token: x")] == [True, False]
+
+
+@pytest.mark.parametrize("lost", [{"archives": ""}, {}])
+def test_an_archive_is_copied_again_where_only_its_disk_is_a_new_one(lost: dict[str, str]) -> None:
+    names = [one["name"] for one in plan(changed(ready(), **lost), SETTINGS)["images"]]
+    assert names == (["k3s-airgap-images-amd64.tar.zst"] if lost else [])
 
 
 def test_registries_of_others_are_not_replaced() -> None:
