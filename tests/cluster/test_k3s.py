@@ -15,10 +15,24 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
 
+#: Planted.
+PASSWORD = "of-the-registry"
+REGISTRIES = {
+    "mirrors": {"registry.example.com": {"endpoint": ["https://mirror.example.com:5000"]}},
+    "configs": {
+        "mirror.example.com:5000": {
+            "auth": {"username": "puller", "password": PASSWORD},
+            "tls": {"ca_file": "/etc/ssl/mirror.crt"},
+        }
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def site(k3s_rig: K3sRig) -> K3sSite:
     site = K3sSite(k3s_rig, servers=("s1",), agents=("a1",))
     site.labels = {"a1": {"example.com/pool": "orin"}}
+    site.variables["cluster_k3s_registries"] = REGISTRIES
     return site
 
 
@@ -32,8 +46,15 @@ def predicted(site: K3sSite) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(site: K3sSite, predicted: list[str]) -> K3sSite:
-    run = site.done()
+def printed() -> list[str]:
+    """By the run that makes the cluster."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def made(site: K3sSite, predicted: list[str], printed: list[str]) -> K3sSite:
+    run = site.done("--diff", "-vvv")
+    printed.append(run.stdout)
     assert run.summary["one"]["changes"] == predicted
     assert [text.partition(":")[0] for text in predicted] == ["initialize the cluster on s1", "join a1"]
     assert run.stdout.count("without which no snapshot can be restored") == 1
@@ -55,11 +76,12 @@ def test_all_machines_are_ready_nodes_of_one_cluster(made: K3sSite) -> None:
     assert found["a1"]["metadata"]["labels"]["example.com/pool"] == "orin"
 
 
-def test_tokens_are_where_only_root_can_read_them(made: K3sSite) -> None:
+def test_tokens_are_where_only_root_can_read_them(made: K3sSite, printed: list[str]) -> None:
     server, agent = made.machines["s1"], made.machines["a1"]
     whole = server.read(f"{DATA}/server/token").strip()
     of_agents = server.read("/etc/rancher/k3s/agent-token").strip()
-    secrets = [whole.rpartition(":")[2], of_agents]
+    secrets = [whole.rpartition(":")[2], of_agents, PASSWORD]
+    assert [secret for secret in secrets if secret in printed[0]] == []
     # Agents have one of their own, which has the fingerprint of the authority.
     assert agent.read("/etc/rancher/k3s/token").strip() == server.read(f"{DATA}/server/agent-token").strip()
     assert agent.read("/etc/rancher/k3s/token").startswith("K10") and of_agents in agent.read("/etc/rancher/k3s/token")
@@ -71,7 +93,10 @@ def test_tokens_are_where_only_root_can_read_them(made: K3sSite) -> None:
         modes = machine.sh("find /etc/rancher /var/lib/hwaccel-gpu -type f -printf '%m %p\\n'").splitlines()
         assert [line for line in modes if not line.startswith("600 ")] == []
         readable = machine.sh(f"grep -rlE '{'|'.join(secrets)}' /etc /opt /run /tmp /root 2>/dev/null || :").split()
-        assert set(readable) <= {"/etc/rancher/k3s/token", "/etc/rancher/k3s/agent-token"}
+        files = ("token", "agent-token", "registries.yaml")
+        assert set(readable) <= {f"/etc/rancher/k3s/{name}" for name in files}
+        hosts = machine.read(f"{DATA}/agent/etc/containerd/certs.d/registry.example.com/hosts.toml")
+        assert "https://mirror.example.com:5000" in hosts and "/etc/ssl/mirror.crt" in hosts and PASSWORD not in hosts
 
 
 def test_a_second_run_changes_nothing(made: K3sSite) -> None:

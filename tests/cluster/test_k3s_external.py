@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import INSIDE, VERSION, K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.test_k3s_ha import REINSTALL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -94,6 +94,19 @@ def test_a_server_that_was_installed_anew_finds_its_cluster_in_the_datastore(mad
     assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == ["join the server s1"]
     assert made.client().get(_NAMESPACE, "kube-system")["metadata"]["uid"] == uid
     assert {one["metadata"]["name"] for one in made.client().list(NODE).items} == {*SERVERS, "a1"}
+    assert made.done().changed() == 0
+
+
+def test_two_servers_are_upgraded_one_at_a_time(made: K3sSite) -> None:
+    assert isinstance(made.rig, K3sRig)
+    made.k3s = made.rig.versions[NEXT]
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == [
+        "upgrade the server s1",
+        "upgrade the server s2",
+        "upgrade a1",
+    ]
+    assert set(made.versions().values()) == {NEXT}
     assert made.done().changed() == 0
 
 

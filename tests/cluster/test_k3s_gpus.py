@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit, gpus
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
@@ -75,7 +76,10 @@ def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(
     first = site.play("site")
     between = time.monotonic()
     assert first.rc == 0, first.stdout[-8000:]
-    assert gpus_of(site.client().get(NODE, agents[0])) == 2
+    node = site.client().get(NODE, agents[0])
+    assert gpus_of(node) == 2
+    # A pod has computed.
+    assert names.PROOF in node["metadata"]["annotations"]
     # K3s has found the runtime when it started first, so nothing was restarted for it.
     config = with_gpus.read(f"{DATA}/agent/etc/containerd/config.toml")
     assert "runtimes.'nvidia'.options" in config and "/usr/bin/nvidia-container-runtime" in config

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import typing as t
@@ -94,6 +95,22 @@ def test_what_is_no_complete_snapshot(
         path.write_bytes(content)
     assert restore.main("verify", str(path)) == 1
     assert why in capsys.readouterr().err
+
+
+def test_the_newest_snapshot_of_a_name_is_verified(
+    restore: t.Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / SERVER / "db/snapshots"
+    assert restore.main("newest", "before-") == 1
+    assert "there is no snapshot before-*" in capsys.readouterr().err
+    (folder / "before-1.35-s1-1").write_bytes(b"damaged")
+    os.utime(folder / "before-1.35-s1-1", (1, 1))
+    digest = snapshot(folder / "before-1.36-s1-2")
+    assert restore.main("newest", "before-") == 0
+    assert json.loads(capsys.readouterr().out)["sha256"] == digest
+    os.utime(folder / "before-1.35-s1-1")
+    os.utime(folder / "before-1.36-s1-2", (2, 2))
+    assert restore.main("newest", "before-") == 1
 
 
 def test_the_data_of_before_is_kept_also_a_second_time(restore: t.Any, tmp_path: pathlib.Path) -> None:
