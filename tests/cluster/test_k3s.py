@@ -14,7 +14,6 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRi
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOLDER, NEXT, K3sSite
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
-
 #: Planted.
 PASSWORD = "of-the-registry"
 REGISTRIES = {
