@@ -52,13 +52,11 @@ _text = functools.partial(templating.render, "cluster_k3s")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_k3s_.
 
-    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. datastore: of a server, as _datastore documents it.
-    named: whether a file with a token is named to it. before: network interfaces that were there before. alike: lines in files
-    of others that servers must have in common.
-    adopts: what changes with a K3s that is adopted. programs: to install, each with name, source, checksum, remote
-    and path. images: archives to copy, each with name, source, checksum and remote. files, contents, folders, absent: as files.written documents
-    them. kernel: files with its settings that have to be loaded. hardened: whether the machine is or was hardened. record: text for teardown, empty if the
-    machine has it already.
+    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. datastore: of a server, as _datastore documents it. named: whether a
+    file with a token is named to it. before: network interfaces that were there before. alike: lines in files of others that servers must have in common.
+    adopts: what changes with a K3s that is adopted. programs: to install, each with name, source, checksum, remote and path. images: archives to copy, each
+    with name, source, checksum and remote. files, contents, folders, absent: as files.written documents them. kernel: files with its settings that have to be
+    loaded. hardened: whether the machine is or was hardened. record: text for teardown, empty if the machine has it already.
     """
     settings = _of_machine(host, settings)
     now = finding.found(host, settings["adopt"])
