@@ -28,7 +28,7 @@ options:
     description: The role that installs the cluster.
     type: str
     required: true
-    choices: [cluster_k3s]
+    choices: [cluster_k3s, cluster_kubeadm]
   read:
     description: What C(sources.py) of the role C(cluster) has printed. Without it, what it is to read is returned.
     type: dict
@@ -63,8 +63,11 @@ _value:
 def cluster_sources(settings: dict[str, t.Any], role: str, read: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import role as k3s
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
-    compute = of_role("cluster_sources", role, {"cluster_k3s": k3s.wanted if read is None else k3s.compared})
+    roles = {"cluster_k3s": k3s, "cluster_kubeadm": kubeadm}
+    does = {name: one.wanted if read is None else one.compared for name, one in roles.items()}
+    compute = of_role("cluster_sources", role, does)
     return t.cast("dict[str, t.Any]", computed("cluster_sources", compute, settings, read))
 
 

@@ -13,7 +13,7 @@ import typing as t
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import host
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, sources
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model import Answer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import Cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import (
@@ -55,6 +55,17 @@ def restored(printed: str, settings: _Data) -> dict[str, t.Any]:
 def configured(settings: _Data, machine: _Data, secrets: _Data, what: str) -> str:
     """What is written on a machine, as the functions of documents with these names document it."""
     return _CONFIGURATIONS[what](settings, machine, secrets)
+
+
+def wanted(settings: _Data, _read: None) -> dict[str, t.Any]:
+    """Files on the controller that are to be read, as sources.wanted documents them."""
+    return sources.wanted(settings)
+
+
+def compared(settings: _Data, read: _Data) -> dict[str, t.Any]:
+    """faults, and messages. read: what sources.py has printed."""
+    found = sources.faults("cluster_kubeadm", settings, read)
+    return {"faults": [fault.as_dict() for fault in found], "messages": []}
 
 
 def answered(result: _Data) -> Answer:

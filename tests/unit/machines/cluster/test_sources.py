@@ -19,6 +19,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.filter.cluster_sources import cluster_sources
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import sources
 from ansible_collections.hwaccel.gpu.tests.unit.machines.scripts import loaded
 
@@ -172,3 +173,19 @@ def test_what_is_wrong_with_a_file_is_told(path: str, seen: dict[str, t.Any], to
 def test_an_archive_that_only_machines_can_read_is_no_problem() -> None:
     seen = {"checksum": SUM, "why": "the controller has no zstd", "later": True}
     assert sources.faults("cluster_k3s", SETTINGS, {**READ, "/files/images.tar": seen}) == []
+
+
+@pytest.mark.parametrize("role", ["cluster_k3s", "cluster_kubeadm"])
+def test_every_installer_reads_its_files_before_anything_is_changed(role: str) -> None:
+    settings = {
+        **SETTINGS,
+        "image_list": "",
+        "disable": [],
+        "pause_image": "",
+        "registries": {},
+        "system_default_registry": "",
+    }
+    asked = cluster_sources(settings, role)
+    assert asked["files"] == ["/files/k3s", "/files/images.tar"]
+    found = cluster_sources(settings, role, read={**READ, "/files/k3s": {"checksum": OTHER}})
+    assert [f"({role}_programs)" in one["text"] for one in found["faults"]] == [True]
