@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
     Certificates,
@@ -47,7 +47,6 @@ _SERVER_PORTS = {
 }
 #: kubeadm has the configuration v1beta4 since 1.31, and needs no program of another package since 1.32 (cmd/kubeadm/app/preflight/checks_linux.go).
 _OLDEST = (1, 32)
-_MODULES = ("overlay", "br_netfilter")
 #: With the kernel's default of 128, kubelet and kube-proxy end with `too many open files` as soon as there are some containers.
 _INSTANCES = "fs.inotify.max_user_instances = 8192\n"
 #: kubeadm wants the default of interfaces (addIPv6Checks in cmd/kubeadm/app/preflight/checks.go), and packets are forwarded by those that are there.
@@ -62,7 +61,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them;
     held: those that it is to hold; kubelet: the package that the machine's turn installs, empty if there is none.
     programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
-    files, contents, folders, absent: as files.written documents them. kernel: whether its settings have to be loaded.
+    files, contents, folders, absent: as files.written documents them. modules: of the kernel, to load. kernel: whether its settings are.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
     settings = contents_of.of_architecture(host, settings)
@@ -70,7 +69,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     damaged = record.faults(host, places.ROLE)
     faults = [*oneline.faults("cluster_kubeadm", settings), *damaged]
     skipped = settings["skipped_checks"]
-    lacking = [] if now.state == FOREIGN or faults else prerequisites.faults(host, _needs(settings, now), skipped)
+    lacking = [] if now.state == FOREIGN or faults else _lacking(host, settings, now)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
     faults += _version_faults(host, settings, now)
@@ -100,11 +99,17 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "images": contents_of.archives(host, settings, places.IMPORTED),
         **made,
         "stops": [],
+        "modules": modules.missing(host),
         "kernel": _loads(host, settings),
         "reload_units": any(path in (places.UNIT, places.UNIT_DROP_IN) for path in touched),
         "actions": [one.as_dict() for one in _actions(host, contents, unread and now.state != MEMBER)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
     }
+
+
+def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
+    """What the machine needs and has not got."""
+    return [*prerequisites.faults(host, _needs(settings, now), settings["skipped_checks"]), *modules.faults(host)]
 
 
 def _kubelet(host: Host, settings: Settings) -> str:
@@ -223,7 +228,7 @@ def _kernel(host: Host, settings: Settings) -> str:
 def _contents(host: Host, settings: Settings, owned: bool) -> list[Content]:
     """owned: whether containerd's configuration is the role's."""
     contents = [
-        Content(places.MODULES, "\n".join(_MODULES) + "\n"),
+        Content(places.MODULES, "\n".join(modules.FACTS) + "\n"),
         Content(places.SYSCTL, _kernel(host, settings)),
     ]
     if any(one["name"] == "kubelet" for one in settings["programs"]):

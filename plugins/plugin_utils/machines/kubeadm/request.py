@@ -10,12 +10,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, packages, places
 
 #: Packages of containerd: that of distributions, and Docker's.
 _CONTAINERD = ("containerd", "containerd.io")
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
+    **modules.FACTS,
     # Kubeconfigs hold keys, so only whether they exist is read, and the one line that is needed.
     "present": (
         "exists",
@@ -79,6 +80,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             CommandRequest("kubelet", ("kubelet", "--version")),
             CommandRequest("kubeadm", ("kubeadm", "version", "-o", "short")),
             CommandRequest("containerd", ("containerd", "--version")),
+            modules.REQUEST,
         ),
         facts={**_FACTS, **packages.facts(settings["packages"])},
         network=True,

@@ -38,7 +38,7 @@ SETTINGS: dict[str, t.Any] = {
     "skipped_checks": [],
 }
 BARE = Host(
-    facts={**FACTS, "ip_forward": "0", "managers": "apt-get", "programs": ""},
+    facts={**FACTS, "ip_forward": "0", "managers": "apt-get", "programs": "", "overlay": "nodev\toverlay"},
     addresses={"10.0.0.11": "eth0"},
     now=1000.0,
 )
@@ -56,6 +56,7 @@ def ready(changed: dict[str, t.Any] | None = None) -> Host:
         facts={
             **BARE.facts,
             "ip_forward": "1",
+            "br_netfilter": "/proc/sys/net/bridge",
             "programs": "kubeadm\nkubelet\ncontainerd",
         },
         files=files,
@@ -67,6 +68,25 @@ def ready(changed: dict[str, t.Any] | None = None) -> Host:
         },
         folders=(*(path.rpartition("/")[0] for path in files),),
     )
+
+
+@pytest.mark.parametrize(
+    ("tried", "told"),
+    [
+        (Command(0, ""), ""),
+        (
+            Command(1, "", "modprobe: FATAL: Module br_netfilter not found in directory /lib/modules/6.1.0-1\n"),
+            "the kernel does not have br_netfilter (modprobe): modprobe: FATAL: Module br_netfilter not found",
+        ),
+        (Command(127, ""), "the kernel does not have br_netfilter (modprobe): modprobe ends with 127"),
+    ],
+)
+def test_modules_that_are_not_there_are_loaded_or_a_problem(tried: Command, told: str) -> None:
+    made = plan(dataclasses.replace(BARE, commands={"modprobe": tried}), SETTINGS)
+    assert made["modules"] == ["br_netfilter"]
+    texts = [one["text"] for one in made["faults"]]
+    assert len(texts) == bool(told) and told in "".join(texts)
+    assert plan(ready(), SETTINGS)["modules"] == []
 
 
 def test_a_bare_machine_gets_all_of_it() -> None:
