@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places, sysctls
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action, given_back
@@ -31,7 +31,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     stops: units that end, because their files go. absent: files to remove. restores: texts by path, of files that are as before again.
     actions: services that are restored, as services.Action. packages: installed by the role; held: those of them that it has held. removed: folders and
     files that are removed last, with the record. before: network interfaces and configurations of network plugins that were there before, of which none
-    is removed.
+    is removed. sysctls: settings of the kernel to write again.
     """
     damaged = record.faults(host, places.ROLE)
     kept = Record() if damaged else record.read(host, places.ROLE) or Record()
@@ -68,6 +68,7 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "held": [name for name in settings["packages"] if pinning.with_apt(host) and name in kept.packages],
         "removed": _removed(host, kept, snapshots),
         "before": kept.settings.get("before", "").split(),
+        "sysctls": sysctls.restored(host, kept.settings.get("sysctls", "")),
     }
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Modules of the kernel that containers and networks of pods need, by what they bring: parts of the kernel itself are no modules that could be listed. Pure.
 
-https://kubernetes.io/docs/setup/production-environment/container-runtimes has overlay, network plugins have br_netfilter, by which rules see packets of bridges.
+https://kubernetes.io/docs/setup/production-environment/container-runtimes has overlay. With br_netfilter rules see packets of bridges.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places, sysctls
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
     Certificates,
@@ -78,7 +78,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
     programs = _programs(host, settings, now)
     packages, missing = _packages(host, settings), pinning.missing(host, settings, now)
-    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host)
+    kept = Record() if damaged else record.read(host, places.ROLE) or _first(host, settings)
     new = _recorded(kept, host, settings, contents, [*packages, *pinning.added(host, missing)])
     touched = [one["path"] for one in made["files"]]
     issued = certificates(host)
@@ -300,10 +300,12 @@ def _actions(host: Host, contents: c.Sequence[Content], restarts: bool) -> list[
     return actions
 
 
-def _first(host: Host) -> Record:
-    """before: what network plugins may add to later."""
+def _first(host: Host, settings: Settings) -> Record:
+    """before: what network plugins may add to later. sysctls: what others have, and the role changes."""
     before = " ".join(f"{host.fact('interfaces')} {host.fact('network_plugins')}".split())
-    return Record(services=record.services(host, ("containerd", "kubelet")), settings={"before": before})
+    changing = sysctls.changing(host, ipv6=_ipv6(settings))
+    kept = {"before": before, **({"sysctls": changing} if changing else {})}
+    return Record(services=record.services(host, ("containerd", "kubelet")), settings=kept)
 
 
 def _recorded(
