@@ -9,10 +9,12 @@ import collections.abc as c
 import contextlib
 import json
 import re
+import time
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig, next_version
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
@@ -210,6 +212,27 @@ def test_certificates_are_rotated(server: Installed) -> None:
     after = server.machine.sh(serial).split()
     assert after[0] != before[0]
     assert after[2] == before[2]
+    assert "d1" in kubectl(server, "get nodes")
+
+
+def test_authorities_are_replaced_at_the_next_start(server: Installed) -> None:
+    tls = f"{DATA}/server/tls"
+    before = {name: server.machine.read(f"{tls}/{name}") for name in authorities.files()}
+    token = server.token()
+    after = authorities.successors(before, time.time())
+    for name, text in {**after, "client-ca.crt": after["server-ca.crt"]}.items():
+        server.machine.write(f"/run/new/tls/{name}", text)
+    assert "certificate error ID" in k3s(server, "certificate rotate-ca --path /run/new", check=False)
+    assert "ClientCA: new CA cert cannot be verified using old CA chain" in server.machine.sh("journalctl --unit k3s")
+    server.machine.write("/run/new/tls/client-ca.crt", after["client-ca.crt"])
+    assert "certificates saved to datastore" in k3s(server, "certificate rotate-ca --path /run/new")
+    assert {name: server.machine.read(f"{tls}/{name}") for name in before} == before and server.token() == token
+    server.machine.sh("systemctl restart k3s; rm -r /run/new", seconds=120)
+    assert {name: server.machine.read(f"{tls}/{name}") for name in before} == after
+    assert server.token() == f"K10{authorities.hash_of(after['server-ca.crt'])}::server:fresh" != token
+    for leaf in ("serving-kube-apiserver.crt", "etcd/peer-server-client.crt", "client-admin.crt"):
+        kind = {"s": "server", "e": "etcd/peer", "c": "client"}[leaf[0]]
+        assert server.machine.read(f"{tls}/{leaf}").endswith(after[f"{kind}-ca.crt"])
     assert "d1" in kubectl(server, "get nodes")
 
 

@@ -109,16 +109,24 @@ func readKey(path string) (crypto.Signer, error) {
 		if block, content = pem.Decode(content); block == nil {
 			return nil, fmt.Errorf("data does not contain a valid RSA or ECDSA private key: %s", path)
 		}
-		if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		if key, err := parseKey(block.Bytes); err == nil {
 			return key, nil
-		}
-		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-			return key, nil
-		}
-		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			return key.(crypto.Signer), nil
 		}
 	}
+}
+
+func parseKey(der []byte) (crypto.Signer, error) {
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	return key.(crypto.Signer), nil
 }
 
 // ensureAuthority makes a CA unless it exists. Whether it has made one.

@@ -72,7 +72,12 @@ func (c *cluster) identify(asked *http.Request) (*identified, error) {
 		if err != nil {
 			return nil, err
 		}
-		options := x509.VerifyOptions{Roots: known, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		// While authorities are replaced, a client may have a certificate of a newer one than this server, which the old one has signed.
+		others := x509.NewCertPool()
+		for _, one := range asked.TLS.PeerCertificates[1:] {
+			others.AddCert(one)
+		}
+		options := x509.VerifyOptions{Roots: known, Intermediates: others, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 		if _, err := asked.TLS.PeerCertificates[0].Verify(options); err != nil {
 			return nil, err
 		}
