@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import ssl
 import time
 
 import pytest
@@ -152,6 +153,9 @@ def test_all_machines_have_the_new_ones(site: K3sSite, before: Before) -> None:
             kind = "server" if leaf.startswith("serving") else "client"
             issuer = site.machines["s1"].read(f"{TLS}/{kind}-ca.crt")
             assert authority.issued(machine.read(f"{DATA}/agent/{leaf}.crt"), issuer), (name, leaf)
+    for name in SERVERS:
+        port = ssl.get_server_certificate((site.machines[name].address, 6443))
+        assert authority.issued(port, new), name
     for path in (f"{DATA}/server/token", "/etc/rancher/k3s/token"):
         names = [name for name in (*SERVERS, "a1") if site.machines[name].sh(f"ls {path} 2>/dev/null || :")]
         assert names and {site.machines[name].read(path)[3:67] for name in names} == {root}, path

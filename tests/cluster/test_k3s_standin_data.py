@@ -9,11 +9,13 @@ import collections.abc as c
 import contextlib
 import json
 import re
+import ssl
 import time
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig, next_version
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
@@ -234,6 +236,14 @@ def test_authorities_are_replaced_at_the_next_start(server: Installed) -> None:
         kind = {"s": "server", "e": "etcd/peer", "c": "client"}[leaf[0]]
         assert server.machine.read(f"{tls}/{leaf}").endswith(after[f"{kind}-ca.crt"])
     assert "d1" in kubectl(server, "get nodes")
+
+
+def test_the_port_gets_a_certificate_of_the_new_authority_if_that_is_asked_for(server: Installed) -> None:
+    issuer = server.machine.read(f"{DATA}/server/tls/server-ca.crt")
+    ask = (server.machine.address, 6443)
+    assert not authority.issued(ssl.get_server_certificate(ask), issuer)
+    server.machine.sh(f"touch {DATA}/server/tls/dynamic-cert-regenerate; systemctl restart k3s", seconds=120)
+    assert authority.issued(ssl.get_server_certificate(ask), issuer)
 
 
 def test_a_newer_binary_brings_newer_parts(server: Installed) -> None:

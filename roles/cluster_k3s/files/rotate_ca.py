@@ -4,12 +4,12 @@
 """Replaces the certificate authorities of this machine's cluster, on the machine. Each step may be repeated, and what it changes is printed.
 
 rotate_ca.py look          prints what was found, in JSON: server and agent, certificates that servers and nodes trust, in PEM; lacking, what a server lacks
-                           of its authorities, also the key of a root; hash, that of an authority in the token; begun, fingerprint of the one that is
-                           replaced; new, its successor in PEM; saved, whether K3s has it; replaced, by an earlier rotation
+                           of its authorities, also the key of a root; begun, fingerprint of the one that is replaced; new, its successor in PEM; saved,
+                           whether K3s has it; prepared, whether the machine is, to take it; replaced, by an earlier rotation
 rotate_ca.py begin OLD     records that the authority with this fingerprint is being replaced
 rotate_ca.py keep          keeps the new authorities, which are complete now
 rotate_ca.py save          lets K3s save them in its datastore, from which servers take them at their next start
-rotate_ca.py token HASH    writes the hash of the new authority to the token that K3s reads at its next start
+rotate_ca.py prepare HASH  lets K3s take them at its next start: with their hash in the token that it reads, and another certificate of its port
 rotate_ca.py end           removes what is kept of the rotation, but which authority was replaced
 
 Source: https://docs.k3s.io/cli/certificate#rotating-self-signed-ca-certificates.
@@ -31,11 +31,13 @@ TLS = DATA + "/server/tls"
 ENTRY = "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_k3s"
 ROTATION, REPLACED = FOLDER + "/rotation", FOLDER + "/replaced-authority"
-BEGUN, MADE, NEW, SAVED = (ROTATION + "/" + name for name in ("begun", "made", "new", "saved"))
+BEGUN, MADE, NEW, SAVED, PREPARED = (ROTATION + "/" + name for name in ("begun", "made", "new", "saved", "prepared"))
+#: K3s does not look at the authority of this certificate, and makes another one if there is this file (newListener in pkg/cluster/https.go).
+REGENERATE = TLS + "/dynamic-cert-regenerate"
 KINDS = ("client", "server", "request-header", "etcd/peer", "etcd/server")
 #: Seconds for K3s to answer.
 PATIENCE = 150
-TOKEN = re.compile(r"\AK10([0-9a-f]{64})(?=::)")
+TOKEN = re.compile(r"\AK10[0-9a-f]{64}(?=::)")
 
 
 def read(path):
@@ -80,15 +82,14 @@ def look():
     lacking = [kind + "-ca.key" for kind in KINDS if not rooted(kind)]
     if not exists(TLS + "/service.key"):
         lacking.append("service.key")
-    hashed = TOKEN.search(read(token_file())) if token_file() else None
     found = {
         "server": read(TLS + "/server-ca.crt"),
         "agent": read(DATA + "/agent/server-ca.crt"),
         "lacking": lacking if exists(TLS) else [],
-        "hash": hashed.group(1) if hashed else "",
         "begun": read(BEGUN).strip(),
         "new": read(NEW + "/tls/server-ca.crt"),
         "saved": exists(SAVED),
+        "prepared": exists(PREPARED),
         "replaced": read(REPLACED).strip(),
     }
     print(json.dumps(found))
@@ -126,11 +127,14 @@ def save():
     return 0
 
 
-def token(new):
-    """A server that asks another one which has not restarted yet would take the old authorities from it, and one without this hash refuses none."""
+def prepare(new):
+    """With the hash of before a server would take the old authorities from another one that has not restarted yet, and an agent could not start."""
     path = token_file()
     if path:
         write(path, TOKEN.sub("K10" + new, read(path)))
+    if exists(TLS):
+        write(REGENERATE, "\n")
+    write(PREPARED, "yes\n")
     return 0
 
 
@@ -145,7 +149,7 @@ def end():
 
 
 def main(what, *arguments):
-    does = {one.__name__: one for one in (look, begin, keep, save, token, end)}
+    does = {one.__name__: one for one in (look, begin, keep, save, prepare, end)}
     return does[what](*arguments)
 
 

@@ -176,6 +176,8 @@ type request struct {
 	sans   []string
 	server bool
 	client bool
+	// Whether a certificate of another authority stays.
+	stays bool
 }
 
 // sign makes a certificate for a key, followed by those of the CA.
@@ -273,7 +275,7 @@ func (a authority) outdated(wanted request, path string) bool {
 		}
 	}
 	authorities, err := readChain(a.certificateFile())
-	return err == nil && !bytes.Equal(found.AuthorityKeyId, authorities[0].SubjectKeyId)
+	return !wanted.stays && err == nil && !bytes.Equal(found.AuthorityKeyId, authorities[0].SubjectKeyId)
 }
 
 // ensureServiceKey makes the key that signs tokens of service accounts. When it is rotated, older ones follow it in the file, and only the first signs.

@@ -268,7 +268,7 @@ func (c *cluster) forwardLoopback() error {
 func (c *cluster) listen() error {
 	ca := c.ca("server-ca")
 	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.text("cluster-domain")}
-	wanted := request{name: "k3s", groups: []string{"k3s"}, server: true, sans: append(names, c.sans()...)}
+	wanted := request{name: "k3s", groups: []string{"k3s"}, server: true, sans: append(names, c.sans()...), stays: true}
 	// K3s keeps certificate and key of the listener in one file, and makes them anew if the other file exists.
 	cache, again := c.path("tls", "dynamic-cert.json"), c.path("tls", "dynamic-cert-regenerate")
 	certificate, key := cache+".crt", cache+".key"

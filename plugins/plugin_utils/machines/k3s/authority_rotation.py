@@ -58,7 +58,9 @@ class _New:
     saved: bool
 
     def has(self, machine: _Machine) -> bool:
-        return bool(self.authority) and machine.trusted == {self.authority} and machine.of("hash") in ("", self.hash)
+        """One that has joined, or has completed it, needs no preparation."""
+        prepared = machine.seen is not None and (machine.seen["prepared"] or not machine.seen["begun"])
+        return bool(self.authority) and machine.trusted == {self.authority} and prepared
 
 
 def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:

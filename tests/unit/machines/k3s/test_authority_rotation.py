@@ -19,15 +19,13 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.k3s.test_authorities im
 MACHINES = [{"host": host, "node": f"n-{host}", "serves": host[0] == "s"} for host in ("s1", "s2", "s3", "a1", "a2")]
 OLD, NEW = first()["server-ca.crt"], second()["server-ca.crt"]
 MINE, NEXT = authority.fingerprint(OLD), authority.fingerprint(NEW)
-HASHES = {OLD: authorities.hash_of(OLD), NEW: authorities.hash_of(NEW)}
 RESTARTS = ["restart s1", "restart s2", "restart s3", "restart a1 a2"]
 
 
-def look(server: str = OLD, agent: str = "", token: str | None = None, **more: t.Any) -> dict[str, t.Any]:
+def look(server: str = OLD, agent: str = "", **more: t.Any) -> dict[str, t.Any]:
     """What rotate_ca.py prints of a server, by default of one that nothing was done on. agent: of its node, by default the same."""
-    hashed = HASHES.get(server, "") if token is None else token
-    found = {"server": server, "agent": agent or server, "lacking": [], "hash": hashed}
-    return {**found, "begun": "", "new": "", "saved": False, "replaced": "", **more}
+    found = {"server": server, "agent": agent or server, "lacking": [], "begun": "", "new": "", "saved": False}
+    return {**found, "prepared": False, "replaced": "", **more}
 
 
 def node(text: str = OLD, **more: t.Any) -> dict[str, t.Any]:
@@ -67,6 +65,8 @@ def test_agents_are_restarted_in_batches() -> None:
 
 
 _OWNER: dict[str, t.Any] = {"begun": MINE, "new": NEW}
+_DONE: dict[str, t.Any] = {"begun": MINE, "prepared": True}
+_SAVED: dict[str, t.Any] = {**_OWNER, "saved": True}
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,23 @@ _OWNER: dict[str, t.Any] = {"begun": MINE, "new": NEW}
         ({"s1": look(begun=MINE)}, ["make s1", "save s1", *RESTARTS]),
         # before it was saved, or while
         ({"s2": look(**_OWNER)}, ["save s2", "restart s2", "restart s1", "restart s3", "restart a1 a2"]),
-        ({"s1": look(**_OWNER, saved=True)}, RESTARTS),
-        # with the hash in the token already
-        ({"s1": look(**_OWNER, saved=True, token=HASHES[NEW])}, RESTARTS),
-        # while the first one was restarted
-        ({"s1": look(NEW, OLD, **_OWNER, saved=True)}, RESTARTS),
-        ({"s1": look(NEW, **_OWNER, saved=True)}, RESTARTS[1:]),
-        # One has restarted by itself before it had the hash
-        ({"s1": look(NEW, **_OWNER, saved=True), "s3": look(NEW, token=HASHES[OLD], begun=MINE)}, RESTARTS[1:]),
-        # A token without the fingerprint
+        ({"s1": look(**_SAVED)}, RESTARTS),
+        # before the first one was restarted, or while
+        ({"s1": look(**_SAVED, prepared=True)}, RESTARTS),
+        ({"s1": look(NEW, OLD, **_SAVED, prepared=True)}, RESTARTS),
+        ({"s1": look(NEW, **_SAVED, prepared=True)}, RESTARTS[1:]),
+        # One has restarted by itself before it was prepared
+        ({"s1": look(NEW, **_SAVED, prepared=True), "s3": look(NEW, begun=MINE)}, RESTARTS[1:]),
+        # among agents
         (
-            {"s1": look(NEW, **_OWNER, saved=True), "a1": node(NEW, token=""), "s3": look(NEW, token="")},
-            ["restart s2", "restart a2"],
+            {
+                "s1": look(NEW, **_SAVED, prepared=True),
+                "s2": look(NEW, **_DONE),
+                "s3": look(NEW, **_DONE),
+                "a1": node(NEW, **_DONE),
+                "a2": node(**_DONE),
+            },
+            ["restart a2"],
         ),
     ],
 )
@@ -96,22 +101,20 @@ def test_what_is_left_to_do_follows_from_the_machines(looks: dict[str, t.Any], s
 
 
 def test_the_hash_is_that_of_the_new_root() -> None:
-    assert planned({"s2": look(**_OWNER)})["hash"] == HASHES[NEW]
+    assert planned({"s2": look(**_OWNER)})["hash"] == authorities.hash_of(NEW)
 
 
 def test_a_run_that_was_killed_at_its_end_has_nothing_to_restart() -> None:
-    done = {host: look(NEW, replaced=MINE) for host in ("s2", "s3")} | {
-        "a1": node(NEW, replaced=MINE),
-        "a2": node(NEW, begun=MINE),
-    }
-    plan = planned({**done, "s1": look(NEW, **_OWNER, saved=True)})
+    done = {host: look(NEW, replaced=MINE) for host in ("s2", "s3")}
+    agents = {"a1": node(NEW, replaced=MINE), "a2": node(NEW, **_DONE)}
+    plan = planned({**done, **agents, "s1": look(NEW, **_SAVED, prepared=True)})
     assert took(plan) == [] and plan["begins"] == [] and plan["acts"] and plan["owner"] == "s1"
 
 
 def test_it_goes_on_without_the_server_that_has_made_them() -> None:
     """It was lost, and installed anew."""
-    plan = planned({"s1": look(), "s2": look(NEW, begun=MINE), "s3": look(begun=MINE)})
-    assert took(plan) == ["restart s1", "restart s3", "restart a1 a2"] and plan["hash"] == HASHES[NEW]
+    plan = planned({"s1": look(), "s2": look(NEW, **_DONE), "s3": look(begun=MINE)})
+    assert took(plan) == ["restart s1", "restart s3", "restart a1 a2"] and plan["hash"] == authorities.hash_of(NEW)
 
 
 def test_they_are_replaced_once() -> None:

@@ -63,20 +63,21 @@ def test_it_names_files_as_the_role_does(server: Machine) -> None:
 
 def test_what_a_server_has(server: Machine) -> None:
     text = first()["server-ca.crt"]
-    nothing = {"begun": "", "new": "", "saved": False, "replaced": ""}
-    assert server.looks() == {"server": text, "agent": text, "lacking": [], "hash": "0" * 64, **nothing}
+    nothing = {"begun": "", "new": "", "saved": False, "prepared": False, "replaced": ""}
+    assert server.looks() == {"server": text, "agent": text, "lacking": [], **nothing}
     assert "secret" not in json.dumps(server.looks()) and "PRIVATE" not in json.dumps(server.looks())
 
 
-@pytest.mark.parametrize(("text", "found"), [("secret\n", ""), ("K10::node:secret\n", ""), (TOKEN, "0" * 64)])
-def test_what_an_agent_has(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], text: str, found: str) -> None:
+def test_what_an_agent_has(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     agent = Machine(tmp_path, capsys)
     agent.has(places.AUTHORITY, first()["server-ca.crt"])
-    agent.has(places.TOKEN, text)
+    agent.has(places.TOKEN, TOKEN)
     agent.has(places.ENTRY, f"token-file: '{places.TOKEN}'\n")
     look = agent.looks()
     assert (look["server"], look["agent"], look["lacking"]) == ("", first()["server-ca.crt"], [])
-    assert look["hash"] == found
+    agent.does("begin", "old")
+    assert agent.does("prepare", HASH) == f"write {places.TOKEN}\nwrite {places.ROTATION}/prepared\n"
+    assert agent.looks()["prepared"] and not agent.path(TLS).exists()
 
 
 def test_what_a_server_lacks(server: Machine) -> None:
@@ -122,25 +123,29 @@ def test_k3s_saves_them_with_nothing_secret_in_its_arguments(server: Machine, mo
     }
 
 
-def test_a_token_gets_the_hash_once(server: Machine) -> None:
-    assert server.does("token", HASH) == f"write {places.TOKEN}\n"
+def test_a_server_is_prepared_once(server: Machine) -> None:
+    server.does("begin", "old")
+    written = [places.TOKEN, f"{TLS}/dynamic-cert-regenerate", f"{places.ROTATION}/prepared"]
+    assert server.does("prepare", HASH).splitlines() == [f"write {path}" for path in written]
     assert server.path(places.TOKEN).read_text() == f"K10{HASH}::server:secret\n"
     assert server.path(places.TOKEN).stat().st_mode & 0o777 == 0o600
-    assert server.does("token", HASH) == "" and server.looks()["hash"] == HASH
+    assert server.does("prepare", HASH) == "" and server.looks()["prepared"]
 
 
 @pytest.mark.parametrize("text", ["secret\n", "K10::server:secret\n", ""])
 def test_a_token_without_a_hash_stays(server: Machine, text: str) -> None:
+    server.does("begin", "old")
     server.has(places.TOKEN, text)
-    assert server.does("token", HASH) == "" and server.path(places.TOKEN).read_text() == text
+    assert places.TOKEN not in server.does("prepare", HASH) and server.path(places.TOKEN).read_text() == text
 
 
 def test_a_server_that_reads_the_token_of_k3s_itself(server: Machine) -> None:
+    server.does("begin", "old")
+    server.has(places.ENTRY, "cluster-init: true\n")
+    assert "token" not in server.does("prepare", HASH)
     server.has(places.ENTRY, f"token-file: {places.OWN_TOKEN}\n")
     server.has(places.OWN_TOKEN, TOKEN)
-    assert server.does("token", HASH) == f"write {places.OWN_TOKEN}\n"
-    server.has(places.ENTRY, "cluster-init: true\n")
-    assert server.does("token", HASH) == "" and server.looks()["hash"] == ""
+    assert server.does("prepare", HASH) == f"write {places.OWN_TOKEN}\n"
 
 
 def test_only_which_one_was_replaced_is_left(server: Machine) -> None:
