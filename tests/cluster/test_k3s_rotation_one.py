@@ -13,6 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities, places
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.restoring import secrets_shown
 
 pytestmark = pytest.mark.slow
@@ -49,13 +50,21 @@ def test_a_lone_server_gets_another_token(site: K3sSite, tmp_path: pathlib.Path)
     assert site.done().changed() == 0
 
 
-def test_a_lone_server_with_sqlite_gets_other_authorities(site: K3sSite) -> None:
-    server = site.machines["s1"]
-    before = server.read(places.SERVER_AUTHORITY)
+def test_a_lone_server_with_sqlite_gets_other_authorities(site: K3sSite, tmp_path: pathlib.Path) -> None:
+    server, path = site.machines["s1"], tmp_path / "started"
+    before, new = server.read(places.SERVER_AUTHORITY), f"{places.ROTATION}/new/tls"
     arguments = ("-e", AUTHORITIES, "-e", f"hwaccel_confirm={authority.fingerprint(before)}")
+    kill = Kill("hwaccel.gpu.cluster_k3s : replace_ca_step | Give the new ones to K3s", 1, 0)
+    assert site.killed(kill.reached(path), *arguments, environment={"HWACCEL_STARTED": str(path)}, timeout=900)
+    # K3s refuses what is not connected with the old one.
+    server.sh(f"cd {new}; cp client-ca.crt kept; cp server-ca.crt client-ca.crt; rm -f ../../saved")
+    refused = site.play("", *arguments)
+    assert refused.rc != 0 and "K3s on s1 has not saved the new certificate authorities" in refused.stdout
+    assert "ClientCA: new CA cert cannot be verified using old CA chain" in server.sh("journalctl --unit k3s")
+    assert server.read(places.SERVER_AUTHORITY) == before
+    server.sh(f"cd {new}; mv kept client-ca.crt")
     run = site.done(*arguments)
     assert run.summary["one"]["changes"] == [
-        "make new certificate authorities on s1",
         "save them in the datastore by s1",
         "restart K3s on s1 with the new certificate authorities",
     ]
@@ -63,6 +72,6 @@ def test_a_lone_server_with_sqlite_gets_other_authorities(site: K3sSite) -> None
     assert before not in after[: len(before)] and after.endswith(before)
     for place in (f"{DATA}/server/token", "/etc/rancher/k3s/token"):
         assert server.read(place)[3:67] == authorities.hash_of(after)
-    assert server.sh(f"ls {places.SQLITE}").strip() and server.sh(f"ls {places.FOLDER}/rotation 2>/dev/null || :") == ""
+    assert server.sh(f"ls {places.SQLITE}").strip() and server.sh(f"ls {places.ROTATION} 2>/dev/null || :") == ""
     assert site.done(*arguments).changed() == 0
     assert site.done().changed() == 0
