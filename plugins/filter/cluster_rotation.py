@@ -31,14 +31,15 @@ options:
     required: true
     choices: [cluster_k3s, cluster_kubeadm]
   looks:
-    description: What C(rotate.py look) of the role has printed, by the names of the machines. Empty for one that could not be observed.
+    description: What C(rotate.py) of the role has printed, by the names of the machines. Empty for one that could not be observed.
     type: dict
     required: true
   wish:
     description: >-
       C(cluster), its name in the inventory; C(nodes), the names of those that it has, empty if it could not be asked; C(lost), those of machines that are
       gone for good; C(confirm), the fingerprint of the certificate authority that is replaced; C(at_a_time), a number or a percentage of agents. For
-      V(cluster_k3s) C(what), V(token) or V(encryption keys); C(cluster); C(token), the one that servers are to have; C(confirm), the name of the key.
+      V(cluster_k3s) C(what), V(certificate authorities), V(token) or V(encryption keys); C(token), the one that servers are to have; C(confirm) is the name of
+      the key, if that is replaced.
     type: dict
     required: true
 """
@@ -74,10 +75,13 @@ _value:
       elements: str
     steps:
       description: >-
-        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop); for V(cluster_k3s) V(rotate), V(write) or V(restart)); C(hosts), its
-        machines; C(serves), whether these are servers; C(pods), static pods that are restarted; and C(text).
+        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop); for V(cluster_k3s) V(rotate), V(write), V(make), V(save) or
+        V(restart)); C(hosts), its machines; C(serves), whether these are servers; C(pods), static pods that are restarted; and C(text).
       type: list
       elements: dict
+    hash:
+      description: For V(cluster_k3s), what tokens have of the new authorities. Empty before they are made.
+      type: str
     acts:
       description: Whether it is confirmed, and was not done before.
       type: bool

@@ -9,10 +9,14 @@ import collections.abc as c
 import contextlib
 import json
 import re
+import ssl
+import time
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig, next_version
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
@@ -211,6 +215,35 @@ def test_certificates_are_rotated(server: Installed) -> None:
     assert after[0] != before[0]
     assert after[2] == before[2]
     assert "d1" in kubectl(server, "get nodes")
+
+
+def test_authorities_are_replaced_at_the_next_start(server: Installed) -> None:
+    tls = f"{DATA}/server/tls"
+    before = {name: server.machine.read(f"{tls}/{name}") for name in authorities.files()}
+    token = server.token()
+    after = authorities.successors(before, time.time())
+    for name, text in {**after, "client-ca.crt": after["server-ca.crt"]}.items():
+        server.machine.write(f"/run/new/tls/{name}", text)
+    assert "certificate error ID" in k3s(server, "certificate rotate-ca --path /run/new", check=False)
+    assert "ClientCA: new CA cert cannot be verified using old CA chain" in server.machine.sh("journalctl --unit k3s")
+    server.machine.write("/run/new/tls/client-ca.crt", after["client-ca.crt"])
+    assert "certificates saved to datastore" in k3s(server, "certificate rotate-ca --path /run/new")
+    assert {name: server.machine.read(f"{tls}/{name}") for name in before} == before and server.token() == token
+    server.machine.sh("systemctl restart k3s; rm -r /run/new", seconds=120)
+    assert {name: server.machine.read(f"{tls}/{name}") for name in before} == after
+    assert server.token() == f"K10{authorities.hash_of(after['server-ca.crt'])}::server:fresh" != token
+    for leaf in ("serving-kube-apiserver.crt", "etcd/peer-server-client.crt", "client-admin.crt"):
+        kind = {"s": "server", "e": "etcd/peer", "c": "client"}[leaf[0]]
+        assert server.machine.read(f"{tls}/{leaf}").endswith(after[f"{kind}-ca.crt"])
+    assert "d1" in kubectl(server, "get nodes")
+
+
+def test_the_port_gets_a_certificate_of_the_new_authority_if_that_is_asked_for(server: Installed) -> None:
+    issuer = server.machine.read(f"{DATA}/server/tls/server-ca.crt")
+    ask = (server.machine.address, 6443)
+    assert not authority.issued(ssl.get_server_certificate(ask), issuer)
+    server.machine.sh(f"touch {DATA}/server/tls/dynamic-cert-regenerate; systemctl restart k3s", seconds=120)
+    assert authority.issued(ssl.get_server_certificate(ask), issuer)
 
 
 def test_a_newer_binary_brings_newer_parts(server: Installed) -> None:

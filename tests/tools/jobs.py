@@ -332,7 +332,9 @@ _SLOW_CLUSTER = {
     "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),
     "clusters K3s hardened": ("tests/cluster/test_k3s_hardening.py",),
     "clusters K3s restored": ("tests/cluster/test_k3s_restore.py",),
-    "clusters K3s rotated": ("tests/cluster/test_k3s_rotation.py", "tests/cluster/test_k3s_rotation_one.py"),
+    "clusters K3s rotated": tuple(
+        f"tests/cluster/test_k3s_{name}.py" for name in ("rotation", "rotation_one", "rotation_ca")
+    ),
     "clusters K3s stand-in": _STAND_IN,
 }
 ISOLATED = ("tests/tools/isolated",)

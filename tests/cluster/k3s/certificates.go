@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -224,96 +221,4 @@ func rotateCertificates(s *settings) error {
 	}
 	info("Successfully backed up certificates to %s, please restart k3s server or agent to rotate certificates", target)
 	return nil
-}
-
-// rotateAuthorities sends the files of new authorities to the server.
-func rotateAuthorities(s *settings) error {
-	server, err := asServer(s)
-	if err != nil {
-		return err
-	}
-	files := map[string]sharedFile{}
-	for name, place := range sharedFiles {
-		content, err := os.ReadFile(filepath.Join(s.text("path"), place))
-		if err != nil || name == "PasswdFile" || name == "IPSECKey" {
-			continue
-		}
-		files[name] = sharedFile{time.Now(), content}
-	}
-	body, err := json.Marshal(files)
-	if err != nil {
-		return err
-	}
-	path := fmt.Sprintf("/v1-k3s/cert/cacerts?force=%t", s.on("force"))
-	if _, err := server.send(http.MethodPut, path, body, nil, time.Minute); err != nil {
-		return wrap(err, "see server log for details")
-	}
-	fmt.Println("certificates saved to datastore")
-	return nil
-}
-
-// replaceAuthorities puts new authorities into the datastore, from which each server takes them at its next start.
-func (c *cluster) replaceAuthorities(writer http.ResponseWriter, asked *http.Request, _ *identified) {
-	files := map[string]sharedFile{}
-	if err := json.NewDecoder(asked.Body).Decode(&files); err != nil {
-		sendError(writer, asked, err, http.StatusBadRequest)
-		return
-	}
-	if err := c.saveAuthorities(asked.Context(), files, asked.URL.Query().Get("force") == "true"); err != nil {
-		sendHidden(writer, asked, err, "certificate", http.StatusInternalServerError)
-	}
-}
-
-func (c *cluster) saveAuthorities(ctx context.Context, files map[string]sharedFile, force bool) error {
-	if len(files) == 0 {
-		return errors.New("no certificates found in the given path")
-	}
-	for _, name := range []string{"ServerCA", "ClientCA", "RequestHeaderCA", "ETCDServerCA", "ETCDPeerCA"} {
-		file, given := files[name]
-		if !given || force {
-			continue
-		}
-		// Without force, what has been signed before must stay valid.
-		old, err := os.ReadFile(c.path(sharedFiles[name]))
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(old, file.Content) && !sameRoot(old, file.Content) {
-			return fmt.Errorf("failed to validate new CA certificates and keys: %s: new CA bundle does not contain root of old CA bundle", name)
-		}
-	}
-	content, err := c.shared()
-	if err != nil {
-		return err
-	}
-	all := map[string]sharedFile{}
-	if err := json.Unmarshal(content, &all); err != nil {
-		return err
-	}
-	for name, file := range files {
-		if sharedFiles[name] != "" {
-			all[name] = file
-		}
-	}
-	if content, err = json.Marshal(all); err != nil {
-		return err
-	}
-	password := c.passwords()["server"]
-	sealed, err := encrypt(password, content)
-	if err != nil {
-		return err
-	}
-	return c.etcd.put(ctx, storageKey(password), sealed)
-}
-
-func sameRoot(old, given []byte) bool {
-	before, err := parseChain(old)
-	if err != nil {
-		return false
-	}
-	after, err := parseChain(given)
-	if err != nil {
-		return false
-	}
-	return before[len(before)-1].Equal(after[len(after)-1])
 }

@@ -109,16 +109,24 @@ func readKey(path string) (crypto.Signer, error) {
 		if block, content = pem.Decode(content); block == nil {
 			return nil, fmt.Errorf("data does not contain a valid RSA or ECDSA private key: %s", path)
 		}
-		if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		if key, err := parseKey(block.Bytes); err == nil {
 			return key, nil
-		}
-		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-			return key, nil
-		}
-		if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-			return key.(crypto.Signer), nil
 		}
 	}
+}
+
+func parseKey(der []byte) (crypto.Signer, error) {
+	if key, err := x509.ParseECPrivateKey(der); err == nil {
+		return key, nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(der); err == nil {
+		return key, nil
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	return key.(crypto.Signer), nil
 }
 
 // ensureAuthority makes a CA unless it exists. Whether it has made one.
@@ -168,6 +176,8 @@ type request struct {
 	sans   []string
 	server bool
 	client bool
+	// Whether a certificate of another authority stays.
+	stays bool
 }
 
 // sign makes a certificate for a key, followed by those of the CA.
@@ -265,7 +275,7 @@ func (a authority) outdated(wanted request, path string) bool {
 		}
 	}
 	authorities, err := readChain(a.certificateFile())
-	return err == nil && !bytes.Equal(found.AuthorityKeyId, authorities[0].SubjectKeyId)
+	return !wanted.stays && err == nil && !bytes.Equal(found.AuthorityKeyId, authorities[0].SubjectKeyId)
 }
 
 // ensureServiceKey makes the key that signs tokens of service accounts. When it is rotated, older ones follow it in the file, and only the first signs.

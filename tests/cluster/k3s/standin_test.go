@@ -111,29 +111,6 @@ func TestNormalizedToken(t *testing.T) {
 	expect(t, err.Error(), "failed to normalize token; must be in format K10<CA-HASH>::<USERNAME>:<PASSWORD> or <PASSWORD>")
 }
 
-func TestCAHash(t *testing.T) {
-	ca := authority(filepath.Join(t.TempDir(), "ca"))
-	if _, err := ensureAuthority(ca, "k3s-server"); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(ca.certificateFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := authority(filepath.Join(t.TempDir(), "other"))
-	if _, err := ensureAuthority(other, "root"); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.ReadFile(other.certificateFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	chained := append(slices.Clone(content), root...)
-	if caHash(content) == caHash(chained) || caHash(chained) != caHash(append(slices.Clone(content), root...)) || len(caHash(content)) != 64 {
-		t.Fatal("one certificate counts by the file, a chain by its root")
-	}
-}
-
 func TestBootstrapEncryption(t *testing.T) {
 	expect(t, storageKey("secret"), "/bootstrap/2bb80d537b1d")
 	sealed, err := encrypt("secret", []byte("content"))

@@ -72,7 +72,12 @@ func (c *cluster) identify(asked *http.Request) (*identified, error) {
 		if err != nil {
 			return nil, err
 		}
-		options := x509.VerifyOptions{Roots: known, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		// While authorities are replaced, a client may have a certificate of a newer one than this server, which the old one has signed.
+		others := x509.NewCertPool()
+		for _, one := range asked.TLS.PeerCertificates[1:] {
+			others.AddCert(one)
+		}
+		options := x509.VerifyOptions{Roots: known, Intermediates: others, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 		if _, err := asked.TLS.PeerCertificates[0].Verify(options); err != nil {
 			return nil, err
 		}
@@ -263,7 +268,7 @@ func (c *cluster) forwardLoopback() error {
 func (c *cluster) listen() error {
 	ca := c.ca("server-ca")
 	names := []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.text("cluster-domain")}
-	wanted := request{name: "k3s", groups: []string{"k3s"}, server: true, sans: append(names, c.sans()...)}
+	wanted := request{name: "k3s", groups: []string{"k3s"}, server: true, sans: append(names, c.sans()...), stays: true}
 	// K3s keeps certificate and key of the listener in one file, and makes them anew if the other file exists.
 	cache, again := c.path("tls", "dynamic-cert.json"), c.path("tls", "dynamic-cert-regenerate")
 	certificate, key := cache+".crt", cache+".key"

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -78,21 +77,21 @@ func random(size int) string {
 	return hex.EncodeToString(content)
 }
 
-// caHash is of the file's bytes for one certificate, and of the root's for a chain, so that a chain can be renewed.
+// caHash is of the bytes for one certificate, or what is none, and of the root of the first one for a chain, so that the others can be renewed.
 func caHash(bundle []byte) string {
-	var chain []*x509.Certificate
-	for rest := bundle; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if one, err := x509.ParseCertificate(block.Bytes); err == nil {
-			chain = append(chain, one)
-		}
-	}
 	content := bundle
-	if len(chain) > 1 {
-		content = chain[len(chain)-1].Raw
+	if chain, err := parseChain(bundle); err == nil && len(chain) > 1 {
+		roots, others := x509.NewCertPool(), x509.NewCertPool()
+		for _, one := range chain[1:] {
+			if isRoot(one) {
+				roots.AddCert(one)
+			} else {
+				others.AddCert(one)
+			}
+		}
+		if verified, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: others}); err == nil {
+			content = verified[0][len(verified[0])-1].Raw
+		}
 	}
 	digest := sha256.Sum256(content)
 	return hex.EncodeToString(digest[:])

@@ -26,7 +26,7 @@ def fingerprint(pem: str) -> str:
     certificate = _read(pem)
     if certificate is None:
         return ""
-    return hashlib.sha256(certificate.public_bytes(_library().serialization.Encoding.DER)).hexdigest()
+    return hashlib.sha256(certificate.public_bytes(libraries().serialization.Encoding.DER)).hexdigest()
 
 
 def key_hash(pem: str) -> str:
@@ -39,7 +39,7 @@ def key_hash(pem: str) -> str:
         raise HwaccelError(
             "the cluster's certificate authority cannot be read", "", "", "compare it with that of another server"
         )
-    formats = _library().serialization
+    formats = libraries().serialization
     key = certificate.public_key().public_bytes(formats.Encoding.DER, formats.PublicFormat.SubjectPublicKeyInfo)
     return f"sha256:{hashlib.sha256(key).hexdigest()}"
 
@@ -87,14 +87,14 @@ def common_name(pem: str) -> str:
     certificate = _read(pem)
     if certificate is None:
         return ""
-    found = certificate.subject.get_attributes_for_oid(_library().x509.NameOID.COMMON_NAME)
+    found = certificate.subject.get_attributes_for_oid(libraries().x509.NameOID.COMMON_NAME)
     return str(found[0].value) if found else ""
 
 
 def names(pem: str) -> set[str]:
     """Names and addresses for which the first certificate is valid, addresses in their shortest form."""
     certificate = _read(pem)
-    x509 = _library().x509
+    x509 = libraries().x509
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (AttributeError, x509.ExtensionNotFound):
@@ -114,7 +114,7 @@ def issued(pem: str, by: str) -> bool:
         return False
     try:
         certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, _library().invalid_signature):
+    except (ValueError, TypeError, libraries().invalid_signature):
         return False
     return True
 
@@ -123,7 +123,7 @@ def cross_signed(new: str, old: str, key: str) -> str:
     """A certificate of the authority `new`, signed by the authority `old`, in PEM: whoever trusts only the old one trusts what the new one issues, as long as
     both are valid. key: of the old one, in PEM. Raises HwaccelError if one of them cannot be read, or the key is another one's.
     """
-    successor, issuer, library = _read(new), _read(old), _library()
+    successor, issuer, library = _read(new), _read(old), libraries()
     try:
         signer = library.serialization.load_pem_private_key(key.encode("ascii"), None)
         matches = signer.public_key() == issuer.public_key()
@@ -162,7 +162,7 @@ def _read(pem: str) -> t.Any:
     if block is None:
         return None
     try:
-        return _library().x509.load_pem_x509_certificate(block.group().encode("utf-8", "replace"))
+        return libraries().x509.load_pem_x509_certificate(block.group().encode("utf-8", "replace"))
     except ValueError:
         return None
 
@@ -172,13 +172,17 @@ class _Library(t.NamedTuple):
     serialization: t.Any
     hashes: t.Any
     invalid_signature: t.Any
+    ec: t.Any
+    rsa: t.Any
 
 
-def _library() -> _Library:
+def libraries() -> _Library:
+    """Raises HwaccelError if there is no cryptography."""
     try:
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec, rsa
     except ImportError:
         raise HwaccelError(
             "the Python package cryptography is missing",
@@ -186,4 +190,4 @@ def _library() -> _Library:
             "it reads the certificate authorities of clusters",
             "install it: pip install 'cryptography>=42.0'",
         ) from None
-    return _Library(x509, serialization, hashes, InvalidSignature)
+    return _Library(x509, serialization, hashes, InvalidSignature, ec, rsa)

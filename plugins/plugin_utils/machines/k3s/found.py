@@ -43,6 +43,7 @@ def found(host: Host, adopts: bool = False) -> Found:
         running=running(host),
         days=days,
         expired=days is not None and days < 0,
+        rotating=bool(host.fact("rotating")),
     )
 
 

@@ -22,6 +22,8 @@ STAGED, TURN = f"{FOLDER}/k3s", f"{FOLDER}/turn.json"
 MIGRATION, COPY = f"{FOLDER}/migration.json", f"{FOLDER}/datastore"
 #: The cluster whose removal was confirmed, as it may not answer any more when a run continues it.
 TEARDOWN = f"{FOLDER}/teardown"
+#: While the certificate authorities of the cluster are being replaced.
+ROTATION = f"{FOLDER}/rotation"
 
 SETTINGS = "/etc/rancher/k3s"
 #: What the role sets, and how the machine has come to its cluster, which only an initialization and a join write.

@@ -64,6 +64,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
     "size_bytes": ("size", places.DATA),
     "kernel_options": ("kernel_options", *kernel.OPTIONS),
     "sysctls": ("output", "sysctl", *hardening.SYSCTLS),
+    "rotating": ("exists", places.ROTATION),
     "snapshots": ("paths", f"{places.DATA}/server/db/snapshots/*"),
 }
 

@@ -15,45 +15,31 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places, tokens
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authority_rotation, places, tokens
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.steps import NOTHING, RESTART, refused, step
 
 _Data = c.Mapping[str, t.Any]
-TOKEN, KEYS = "token", "encryption keys"
-ROTATE, WRITE, RESTART = "rotate", "write", "restart"
-_NOTHING: dict[str, t.Any] = {
-    "faults": [],
-    "lines": [],
-    "old": "",
-    "owner": "",
-    "begins": [],
-    "steps": [],
-    "acts": False,
-    "changes": [],
-}
+TOKEN, KEYS, AUTHORITIES = "token", "encryption keys", "certificate authorities"
+ROTATE, WRITE = "rotate", "write"
 
 
 def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     """In plain data. machines: as inventory.read returns them. looks: what rotate.py has printed, by server; empty for one that could not be observed.
 
-    wish: what, token or encryption keys; cluster, its name; token, the one that servers are to have; confirm, the name of the key that is replaced.
+    wish: what, token, encryption keys, or certificate authorities, as authority_rotation.rotation documents them; cluster, its name; token, the one that
+    servers are to have; confirm, the name of the key that is replaced.
     Result as of kubeadm.rotation. old: the name of the key. owner: the server that replaces it. steps: each with do, hosts and text.
     """
+    if wish["what"] == AUTHORITIES:
+        return authority_rotation.rotation(machines, looks, wish)
     servers = [one["host"] for one in machines if one["serves"]]
     found = {host: json.loads(looks[host]) for host in servers if looks.get(host)}
     if lost := [host for host in servers if host not in found]:
         why = "each server has to be restarted with what is replaced"
         next_step = "bring it back, or take it out of the inventory once it is gone for good"
         unseen = Fault(f"{some(lost)} could not be observed", wish["cluster"], why, next_step)
-        return _refused([unseen, *(_unwanted(wish) if wish["what"] == TOKEN else [])])
+        return refused([unseen, *(_unwanted(wish) if wish["what"] == TOKEN else [])])
     return (_of_token if wish["what"] == TOKEN else _of_keys)(servers, found, wish)
-
-
-def _refused(faults: c.Iterable[Fault]) -> dict[str, t.Any]:
-    return {**_NOTHING, "faults": [fault.as_dict() for fault in faults]}
-
-
-def _step(do: str, hosts: c.Sequence[str], text: str) -> dict[str, t.Any]:
-    return {"do": do, "hosts": list(hosts), "text": text.format(some(hosts))}
 
 
 def _of_token(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Data) -> dict[str, t.Any]:
@@ -64,7 +50,7 @@ def _of_token(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Dat
     if not faults and not mine and len(set(have.values())) > 1:
         faults.append(_mixed(have))
     if faults:
-        return _refused(faults)
+        return refused(faults)
     # One that has it already has replaced it for the cluster.
     owner = (mine or list(servers))[0]
     rotates = [] if mine else [owner]
@@ -72,9 +58,9 @@ def _of_token(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Dat
     ordered = [owner, *(host for host in servers if host != owner)]
     restarts = [host for host in ordered if host in writes or have[host] != secret or not found[host]["loaded"]]
     steps = [
-        *[_step(ROTATE, [host], "replace the token of servers on {}") for host in rotates],
-        *([_step(WRITE, writes, "give {} the new token")] if writes else []),
-        *[_step(RESTART, [host], "restart K3s on {} with the new token") for host in restarts],
+        *[step(ROTATE, [host], "replace the token of servers on {}") for host in rotates],
+        *([step(WRITE, writes, "give {} the new token")] if writes else []),
+        *[step(RESTART, [host], "restart K3s on {} with the new token") for host in restarts],
     ]
     lines = [] if steps else [f"The servers of {wish['cluster']} have this token already."]
     if rotates:
@@ -83,9 +69,9 @@ def _of_token(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Dat
 
 
 def _planned(owner: str, steps: list[dict[str, t.Any]], lines: list[str], old: str = "") -> dict[str, t.Any]:
-    changes = [step["text"] for step in steps]
+    changes = [one["text"] for one in steps]
     return {
-        **_NOTHING,
+        **NOTHING,
         "owner": owner,
         "old": old,
         "steps": steps,
@@ -123,7 +109,7 @@ def _mixed(have: c.Mapping[str, str]) -> Fault:
 def _of_keys(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Data) -> dict[str, t.Any]:
     faults = [fault for host, one in found.items() if (fault := _unable(host, one))]
     if faults:
-        return _refused(faults)
+        return refused(faults)
     confirm = wish["confirm"]
     begun = bool(confirm) and any(one["replaced"] == confirm for one in found.values())
     # The server that has replaced it, if an earlier run has begun.
@@ -131,20 +117,20 @@ def _of_keys(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Data
     owner = (replaced or list(servers))[0]
     now = found[owner]["status"]
     if not begun and confirm not in ("", now["key"]):
-        return _refused([_other(wish, now["key"])])
+        return refused([_other(wish, now["key"])])
     if not begun and not now["equal"]:
-        return _refused([_unfinished(found[owner])])
+        return refused([_unfinished(found[owner])])
     rotates = not replaced or bool(now["inactive"]) or now["stage"] == "reencrypt_active"
     ordered = [owner, *(host for host in servers if host != owner)]
     writes = [host for host in ordered[1:] if rotates or found[host]["digest"] != found[owner]["digest"]]
     restarts = [host for host in ordered if rotates or host in writes or not found[host]["loaded"]]
     steps = [
-        *([_step(ROTATE, [owner], "encrypt all Secrets with another key on {}")] if rotates else []),
-        *([_step(WRITE, writes, "give {} the new key")] if writes else []),
-        *[_step(RESTART, [host], "restart K3s on {} with the new key") for host in restarts],
+        *([step(ROTATE, [owner], "encrypt all Secrets with another key on {}")] if rotates else []),
+        *([step(WRITE, writes, "give {} the new key")] if writes else []),
+        *[step(RESTART, [host], "restart K3s on {} with the new key") for host in restarts],
     ]
     if not confirm:
-        return {**_NOTHING, "old": now["key"], "owner": owner, "lines": _told(wish, now["key"], steps)}
+        return {**NOTHING, "old": now["key"], "owner": owner, "lines": _told(wish, now["key"], steps)}
     return _planned(owner, steps, [] if steps else [f"{confirm} was replaced already, by {now['key']}"], confirm)
 
 
@@ -174,7 +160,7 @@ def _unfinished(seen: _Data) -> Fault:
 
 def _told(wish: _Data, key: str, steps: c.Sequence[_Data]) -> list[str]:
     return [
-        f"Secrets of {wish['cluster']} are encrypted with {key}. This would replace it: {'; '.join(step['text'] for step in steps)}. K3s encrypts about five "
+        f"Secrets of {wish['cluster']} are encrypted with {key}. This would replace it: {'; '.join(one['text'] for one in steps)}. K3s encrypts about five "
         "Secrets in a second. Pods run on.",
         f"Nothing was changed. If this is meant, run again with -e hwaccel_confirm={key}",
     ]

@@ -150,6 +150,14 @@ def test_a_lone_server_has_data_in_sqlite() -> None:
     assert [one["text"] for one in faults if "the server has SQLite, and etcd is set" in one["text"]]
 
 
+def test_a_machine_whose_authority_is_being_replaced_says_so() -> None:
+    host = member()
+    assert not plan(host, SETTINGS)["found"]["rotating"]
+    begun = dataclasses.replace(host, facts={**host.facts, "rotating": places.ROTATION})
+    assert plan(begun, SETTINGS)["found"]["rotating"]
+    assert request(SETTINGS).facts["rotating"] == ("exists", places.ROTATION)
+
+
 @pytest.mark.parametrize(
     ("given", "reason", "upgrade"),
     [
