@@ -8,14 +8,17 @@ Three servers behind a load balancer and two agents, one of them with GPUs of te
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit, programs
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig, ensure_parts
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, FOLDER, Site, begun, gpu_site
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe, asked_from
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, FOLDER, Site, begun, gpu_site, memory
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
@@ -34,6 +37,30 @@ _AUDITED = {
         for name, path in {"audit-policy": _AUDIT, "audit-log": _LOG}.items()
     ],
 }
+
+#: Of system-upgrade-controller, as its own manifest has it, without the schema.
+_CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+_PLAN = Resource("upgrade.cattle.io", "v1", "Plan", "plans", True)
+_PLANS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "plans.upgrade.cattle.io"},
+    "spec": {
+        "group": _PLAN.group,
+        "names": {"kind": _PLAN.kind, "plural": _PLAN.plural},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": _PLAN.version,
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+#: Of the machines of such a cluster together, in MiB.
+_MEMORY = 3584
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +87,43 @@ def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(site: Site, capsy
     assert gpus_of(site.client().get(NODE, "w1")) == 2
     written = writes(site)
     assert written
+    used = {name: memory(machine) for name, machine in site.machines.items()}
     middle = time.monotonic()
     second = site.play("site")
     with capsys.disabled():
         print(f"\nsite: {between - began:.0f} s; the second run: {time.monotonic() - middle:.0f} s")
+        print(f"memory: {sum(used.values())} MiB ({', '.join(f'{name} {one}' for name, one in used.items())})")
     assert (second.rc, second.changed()) == (0, 0), second.stdout[-6000:]
     assert writes(site) == written
+    assert sum(used.values()) <= _MEMORY, used
+
+
+def test_nodes_that_another_one_upgrades_are_left_to_it(site: Site) -> None:
+    client = site.client()
+    client.create(_PLANS, _CRD)
+    plan = {
+        "apiVersion": "upgrade.cattle.io/v1",
+        "kind": "Plan",
+        "metadata": {"name": "agents", "namespace": "default"},
+    }
+
+    def planned() -> bool:
+        # The API server serves a new kind after a moment.
+        with contextlib.suppress(NotFound):
+            return bool(client.create(plan, _PLAN))
+        return False
+
+    site.machines["cp1"].wait("a Plan can be created", planned)
+    site.parts = ensure_parts(say, programs.next_patch(programs.VERSION))
+    try:
+        run = site.play()
+    finally:
+        site.parts = None
+        client.delete(_CRD, "plans.upgrade.cattle.io")
+    assert run.rc != 0 and run.changed() == 0
+    (reason,) = run.summary["one"]["reasons"]
+    assert "system-upgrade-controller has Plans in the cluster (default/agents)" in reason
+    assert set(site.versions().values()) == {programs.VERSION}
 
 
 def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
@@ -81,7 +139,8 @@ def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
     ]
     assert set(site.versions().values()) == {programs.VERSION}
     second = site.machines["cp2"]
-    with Probe(site.machines["lb"].address) as probe:
+    balancer = site.machines["lb"].address
+    with Probe(balancer) as probe, asked_from(site.machines["w2"].port.namespace, balancer) as worker:
         # In the turn of the second server, the first one is done.
         killed = site.rig.killed(
             "cluster_kubeadm",
@@ -94,11 +153,13 @@ def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
         assert site.versions()["cp1"] == new.programs.version
         run = site.done()
     with capsys.disabled():
-        print(
-            f"\n{len(probe.answered)} requests answered, {len(probe.lost)} lost; longest time without an answer: {probe.gap:.1f} s"
-        )
-    assert probe.share_lost <= 0.01, probe.lost
-    assert probe.gap <= 3, probe.lost
+        for place, one in {"the controller": probe, "w2": worker}.items():
+            print(
+                f"\n{place}: {len(one.answered)} requests answered, {len(one.lost)} lost; longest time without an answer: {one.gap:.1f} s"
+            )
+    for one in (probe, worker):
+        assert one.share_lost <= 0.01, one.lost
+        assert one.gap <= 3, one.lost
     # The killed run has left its secrets on the first server.
     assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == [
         "update the server cp1",

@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import (
     SERVICE_SUBNET,
     ClusterRig,
 )
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONNTRACK, CONTAINERD, CONTAINERD_UNIT
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONNTRACK, CONTAINERD, CONTAINERD_UNIT, memory
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import IN_CONTAINER
@@ -65,7 +65,6 @@ _KUBE_PROXY = {
     "mode": "nftables",
     "conntrack": CONNTRACK,
 }
-_MEMORY = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ { sum += $2 } END { print int(sum / 1024) }'"
 
 
 def install(machine: Machine, *archives: str) -> None:
@@ -136,7 +135,7 @@ class Made:
         return sum(one["type"] == "Ready" and one["status"] == "True" for one in conditions) == nodes
 
     def memory(self) -> dict[str, int]:
-        return {machine.name: int(machine.sh(_MEMORY)) for machine in (self.first, self.worker)}
+        return {machine.name: memory(machine) for machine in (self.first, self.worker)}
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, NAME, Site, nft
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import CONFIGURATION, NAME, SECRETS, Site, nft
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import certificate
 
 _TABLE = "inet unreachable"
@@ -35,6 +35,24 @@ def site(rig: ClusterRig, folder: pathlib.Path) -> Site:
 
 
 @pytest.mark.slow
+def test_a_field_that_kubeadm_does_not_know_makes_no_cluster(site: Site) -> None:
+    """`kubeadm init` itself only warns of it."""
+    usual = site.variables["cluster_kubeadm_configuration"]
+    site.variables["cluster_kubeadm_configuration"] = {**usual, "ClusterConfiguration": {"apiServerr": {}}}
+    run = site.play(timeout=1200)
+    site.variables["cluster_kubeadm_configuration"] = usual
+    print(run.summary[NAME]["reasons"])
+    assert run.rc != 0
+    assert "apiServerr" in " ".join(run.summary[NAME]["reasons"])
+    made = f"/etc/kubernetes/admin.conf /etc/kubernetes/pki /var/lib/etcd {SECRETS}"
+    assert {name: machine.sh(f"ls -d {made} 2>/dev/null || :") for name, machine in site.machines.items()} == {
+        "s1": "",
+        "a1": "",
+        "a2": "",
+    }
+
+
+@pytest.mark.slow
 def test_a_machine_that_does_not_reach_the_endpoint_gets_a_verdict_and_the_other_joins(
     site: Site, folder: pathlib.Path
 ) -> None:
@@ -51,6 +69,7 @@ def test_a_machine_that_does_not_reach_the_endpoint_gets_a_verdict_and_the_other
     (reason,) = run.summary["a2"]["reasons"]
     assert "a2 did not become a healthy node: it does not reach the API server" in reason and address in reason
     assert run.summary[NAME]["reasons"] == [reason] and "Next: ask it from the machine" in reason
+    assert site.secrets_left() == []
     nft(lost, "delete", "table", *_TABLE.split())
     again = site.done()
     assert [text.partition(":")[0] for text in again.summary[NAME]["changes"]][-1] == "join a2"

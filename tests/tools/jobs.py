@@ -314,6 +314,9 @@ _SLOW_BOOT = {
     "boot balancers": SERVICES["load balancers"],
 }
 _SLOW_CLUSTER = {
+    "clusters by kubeadm": ("tests/cluster/test_kubeadm.py",),
+    "clusters with GPUs": tuple(f"tests/cluster/test_gpu_{name}.py" for name in ("cluster", "gate")),
+    "clusters verdicts": tuple(f"tests/cluster/test_{name}.py" for name in ("causes", "verdicts")),
     "clusters killed": ("tests/cluster/test_kills.py",),
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
     "clusters from metal": ("tests/cluster/test_metal.py",),

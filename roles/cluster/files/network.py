@@ -1,7 +1,8 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shows that a pod of this machine reaches the API server and the cluster's DNS by their Services, from within the network namespace of a pod.
+"""Shows that a pod of this machine reaches the API server and the cluster's DNS by their Services, and the pods of DNS on other nodes by their own addresses,
+from within the network namespace of a pod.
 
 network.py PLACES NODE SERVER SERVICES IMAGE SECONDS [DNS]
         prints what the pod does not reach after so many seconds, and ends with status 0 if it reaches everything. SERVER: host and port of an API server that
@@ -10,7 +11,7 @@ network.py PLACES NODE SERVER SERVICES IMAGE SECONDS [DNS]
         dns, the number of its address in that network and the domain, where the configuration of the kubelet does not have them
 
 The pod is a static one, as taints and a cordoned node do not hold it up, and as it needs no credentials but those of the kubelet. It is removed at the end.
-Answers of DNS come from pods on any node, so that they show the network between nodes, too. Needs Python 3.6 or newer, and nothing else.
+A Service may answer from a pod on the same node: those on others show the network between nodes. Needs Python 3.6 or newer, and nothing else.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ import socket
 import ssl
 import sys
 import time
+import urllib.error
 import urllib.request
 
 NAME = "hwaccel-network-check"
@@ -76,13 +78,18 @@ def create(image):
     os.replace(hidden, manifest_path())
 
 
-def address(node, server):
-    """Of the pod, as its kubelet tells the API server. Raises OSError."""
+def read(server, path):
+    """An object in kube-system, with the credentials of the kubelet. Raises OSError."""
     tls = ssl.create_default_context(cafile=PLACES["authority"])
     tls.load_cert_chain(PLACES["kubelet"]["certificate"], PLACES["kubelet"].get("key"))
-    url = f"https://{server}/api/v1/namespaces/kube-system/pods/{NAME}-{node}"
+    url = f"https://{server}/api/v1/namespaces/kube-system/{path}"
     with urllib.request.urlopen(url, timeout=PATIENCE, context=tls) as response:
-        status = json.loads(response.read().decode("utf-8")).get("status", {})
+        return json.loads(response.read().decode("utf-8"))
+
+
+def address(node, server):
+    """Of the pod, as its kubelet tells the API server. Raises OSError."""
+    status = read(server, f"pods/{NAME}-{node}").get("status", {})
     if not status.get("podIP"):
         states = [one["state"] for one in status.get("containerStatuses", ())]
         why = [found.get("message") or found.get("reason", "") for state in states for found in state.values()]
@@ -129,13 +136,42 @@ def api(host):
         tls.wrap_socket(made, server_hostname=host).close()
 
 
-def resolve(server, name, expected):
+def elsewhere(server, node):
+    """Node, address and port of each pod of DNS on another node that is ready. The policy of Kubernetes lets nodes get Endpoints (NodeRules of
+    plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go), but no EndpointSlices. Raises OSError.
+    """
+    try:
+        subsets = read(server, "endpoints/kube-dns").get("subsets", ())
+    except urllib.error.HTTPError as error:
+        # DNS that was installed otherwise, or a policy of somebody else.
+        if error.code in (403, 404):
+            return []
+        raise
+    return [
+        (one["nodeName"], one["ip"], port["port"])
+        for subset in subsets
+        for one in subset.get("addresses", ())
+        for port in subset.get("ports", ())
+        if port.get("protocol") == "UDP" and one.get("nodeName", node) != node
+    ]
+
+
+def resolve_elsewhere(server, node, *asked):
+    """Where pods of DNS are is read again at each attempt, as they move. Raises OSError."""
+    for other, host, port in elsewhere(server, node):
+        try:
+            resolve(host, *asked, port=port)
+        except OSError as error:
+            raise OSError(f"{host} on {other}: {error}") from error
+
+
+def resolve(server, name, expected, port=DNS):
     kind = TYPES[ipaddress.ip_address(expected).version]
     labels = b"".join(bytes([len(label)]) + label.encode("ascii") for label in name.split("."))
     query = b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + labels + b"\x00\x00" + bytes([kind]) + b"\x00\x01"
     with socket.socket(family(server), socket.SOCK_DGRAM) as made:
         made.settimeout(PATIENCE)
-        made.connect((server, DNS))
+        made.connect((server, port))
         made.send(query)
         answer = made.recv(4096)
     if ipaddress.ip_address(expected).packed not in answer:
@@ -165,7 +201,7 @@ def resolve_if_ready(*given):
         return
 
 
-def targets(services, dns):
+def targets(services, dns, node):
     """What is to be reached, each with a text for messages and a function."""
     first = str(ipaddress.ip_network(services.split(",")[0])[1])
     wanted = [(f"the API server's Service at {first}:{HTTPS}", lambda: api(first))]
@@ -174,6 +210,8 @@ def targets(services, dns):
         name = f"kubernetes.default.svc.{domain or 'cluster.local'}"
         ask = resolve_if_ready if dns == "if-ready" else resolve
         wanted.append((f"the cluster's DNS at {server}:{DNS}", lambda: ask(server, name, first)))
+        own = f"[{first}]:{HTTPS}" if ":" in first else f"{first}:{HTTPS}"
+        wanted.append(("pods of DNS on other nodes", lambda: resolve_elsewhere(own, node, name, first)))
     return wanted
 
 
@@ -192,7 +230,7 @@ def patient(call, until):
 def main(places, node, server, services, image, seconds, dns=""):
     PLACES.update(json.loads(places))
     until = time.monotonic() + float(seconds)
-    wanted = targets(services, dns)
+    wanted = targets(services, dns, node)
     create(image)
     try:
         why = patient(lambda: enter(address(node, server)), until)

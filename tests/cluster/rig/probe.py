@@ -6,14 +6,21 @@
 with Probe(address) as probe:
     ...
 assert probe.gap < 3
+
+with asked_from(machine.port.namespace, address) as probe:    the same from another network namespace, by this file as a program: probe.py ADDRESS
 """
 
 from __future__ import annotations
 
+import collections.abc as c
 import concurrent.futures
+import contextlib
 import dataclasses
 import itertools
+import json
 import ssl
+import subprocess
+import sys
 import threading
 import time
 import types
@@ -29,7 +36,7 @@ PATH = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 class Probe:
     """authority: certificate authority that clients trust, in PEM; empty if they take any, as it is only known once the cluster is there. path: that is asked.
 
-    answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed.
+    answered: times of answers, in seconds of time.monotonic(). lost: times and reasons of requests that failed. began, ended: between which it has asked.
     """
 
     address: str
@@ -37,25 +44,29 @@ class Probe:
     path: str = PATH
     answered: list[float] = dataclasses.field(default_factory=list)
     lost: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+    began: float = 0.0
+    ended: float = 0.0
 
     def __enter__(self) -> t.Self:
         trusting = ssl.create_default_context(cadata=self.authority) if self.authority else None
         self._tls = trusting or ssl._create_unverified_context()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
+        self.began = time.monotonic()
         self._thread.start()
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: types.TracebackType | None
     ) -> None:
+        self.ended = time.monotonic()
         self._stop.set()
         self._thread.join()
 
     @property
     def gap(self) -> float:
-        """The longest time without an answer, in seconds."""
-        times = sorted(self.answered)
+        """The longest time without an answer, in seconds, also before the first one and after the last one."""
+        times = sorted([self.began, *self.answered, self.ended])
         return max(later - earlier for earlier, later in itertools.pairwise(times))
 
     @property
@@ -76,3 +87,22 @@ class Probe:
             self.answered.append(time.monotonic())
         except OSError as error:
             self.lost.append((time.monotonic(), str(error)))
+
+
+@contextlib.contextmanager
+def asked_from(namespace: str, address: str) -> c.Iterator[Probe]:
+    """What it has asked is known at the end. All namespaces have the same time.monotonic()."""
+    found = Probe(address)
+    argv = ["nsenter", f"--net={namespace}", sys.executable, __file__, address]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield found
+        told = json.loads(process.communicate()[0])
+    found.answered, found.began, found.ended = told["answered"], told["began"], told["ended"]
+    found.lost = [(when, why) for when, why in told["lost"]]
+
+
+if __name__ == "__main__":
+    with Probe(sys.argv[1]) as asking:
+        # Until whoever has started it closes it.
+        sys.stdin.read()
+    json.dump({name: getattr(asking, name) for name in ("answered", "lost", "began", "ended")}, sys.stdout)

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus, images
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import POD_SUBNET, SERVICE_SUBNET, ClusterRig, Parts
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
@@ -38,6 +39,9 @@ NAME = "one"
 SECRETS = "/run/hwaccel-gpu-kubeadm"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
 PKI = "/etc/kubernetes/pki/etcd"
+_SECRET = Resource("", "v1", "Secret", "secrets", True)
+#: What processes of a machine have in memory, each shared page once, in MiB.
+_MEMORY = "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '/^Pss:/ { sum += $2 } END { print int(sum / 1024) }'"
 #: Imported by the configuration of the role: without restrict_oom_score_adj no sandbox would start, for want of CAP_SYS_RESOURCE. It has all that is set
 #: there, too, because containerd takes a plugin's table as a whole from the last file that has it.
 CONTAINERD = """version = 2
@@ -153,6 +157,15 @@ class Site:
         nodes = self.client().list(NODE).items
         return {node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")}
 
+    def secrets_left(self) -> list[str]:
+        """Of a run of kubeadm: what the cluster keeps of its secrets, and machines that do."""
+        names = [one["metadata"]["name"] for one in self.client().list(_SECRET, namespace="kube-system").items]
+        kept = [name for name in names if name.startswith("bootstrap-token-") or name == "kubeadm-certs"]
+        members = {*self.servers, *self.agents} - self.retired - self.lost
+        return kept + [
+            name for name in sorted(members) if self.machines[name].sh(f"ls -d {SECRETS} 2>/dev/null || :") != ""
+        ]
+
     def groups(self) -> dict[str, dict[str, dict[str, t.Any]]]:
         groups = {"control_plane": self.servers, "workers": self.agents}
         if self.balancer:
@@ -209,6 +222,10 @@ def nft(machine: Machine, *arguments: str) -> str:
     """What nft prints in the machine's network. Machines of the rig have no such program."""
     argv = ["nsenter", f"--net={machine.port.namespace}", "nft", *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def memory(machine: Machine) -> int:
+    return int(machine.sh(_MEMORY))
 
 
 def begun(machine: Machine) -> bool:

@@ -14,11 +14,10 @@ import time
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import kills
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import SECRETS, Site, nft
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site, nft
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
-_SECRET = Resource("", "v1", "Secret", "secrets", True)
 
 
 @dataclasses.dataclass
@@ -88,11 +87,10 @@ class Trial:
         assert self.site.cordoned() == set()
         assert len({machine.sh(f"sha256sum <{self.site.authority}") for machine in machines.values()}) == 1
         assert [self.site.voters(machines[name]) for name in servers] == [set(servers)] * len(servers)
-        secrets = {one["metadata"]["name"] for one in client.list(_SECRET, namespace="kube-system").items}
-        assert not {name for name in secrets if name.startswith("bootstrap-token-") or name == "kubeadm-certs"}
+        assert self.site.secrets_left() == []
         folder = f"/var/lib/hwaccel-gpu/{self.site.playbook}"
         for name, machine in machines.items():
-            left = f"{SECRETS} {folder}/archives/* {folder}/teardown {folder}/turn.json"
+            left = f"{folder}/archives/* {folder}/teardown {folder}/turn.json"
             assert machine.sh(f"ls -d {left} 2>/dev/null || :") == "", name
         for name in self.site.retired:
             self._is_bare(name)

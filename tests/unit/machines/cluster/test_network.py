@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import email.message
 import ipaddress
 import itertools
 import json
@@ -12,6 +13,7 @@ import pathlib
 import socket
 import threading
 import typing as t
+import urllib.error
 
 import pytest
 
@@ -32,7 +34,8 @@ def network(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> t.Any:
     monkeypatch.setattr(module, "enter", lambda _address: None)
     monkeypatch.setattr(module, "address", lambda _node, _server: "10.244.1.2")
     monkeypatch.setattr(module, "api", lambda _host: None)
-    monkeypatch.setattr(module, "resolve", lambda *_given: None)
+    monkeypatch.setattr(module, "resolve", lambda *_given, **_port: None)
+    monkeypatch.setattr(module, "read", lambda _server, _path: {})
     return module
 
 
@@ -45,7 +48,7 @@ def run(network: t.Any, *more: str, seconds: str = "0") -> int:
 def failing(text: str, times: float = float("inf")) -> t.Callable[..., None]:
     calls = itertools.count()
 
-    def call(*_given: t.Any) -> None:
+    def call(*_given: t.Any, **_more: t.Any) -> None:
         if next(calls) < times:
             raise OSError(text)
 
@@ -111,13 +114,60 @@ def test_what_is_asked_of_dns(network: t.Any) -> None:
     assert asked == [("10.96.0.10", "kubernetes.default.svc.example.internal", "10.96.0.1")]
 
 
+def endpoints(*places: tuple[str, str]) -> dict[str, t.Any]:
+    """Of the cluster's DNS, by address and node."""
+    ports = [{"name": "dns-tcp", "port": 53, "protocol": "TCP"}, {"name": "dns", "port": 5353, "protocol": "UDP"}]
+    return {"subsets": [{"addresses": [{"ip": ip, "nodeName": node} for ip, node in places], "ports": ports}]}
+
+
+def test_pods_of_dns_on_other_nodes_are_asked_themselves(network: t.Any, capsys: t.Any) -> None:
+    """The Service may choose the one on the same node."""
+    read: list[tuple[str, str]] = []
+
+    def tell(server: str, path: str) -> dict[str, t.Any]:
+        read.append((server, path))
+        return endpoints(("10.244.1.9", "w1"), ("10.244.2.9", "w2"))
+
+    def resolve(server: str, _name: str, _expected: str, port: int = 53) -> None:
+        if (server, port) != ("10.96.0.10", 53):
+            raise OSError(f"timed out at {port}")
+
+    network.read, network.resolve = tell, resolve
+    assert run(network) == 1
+    assert capsys.readouterr().out == "pods of DNS on other nodes: 10.244.2.9 on w2: timed out at 5353\n"
+    assert set(read) == {("10.96.0.1:443", "endpoints/kube-dns")}
+    network.read = lambda _server, _path: endpoints(("10.244.1.9", "w1"))
+    assert run(network) == 0
+
+
+def test_pods_of_dns_that_have_moved_are_not_waited_for(network: t.Any) -> None:
+    places = iter([endpoints(("10.244.2.9", "w2")), endpoints(("10.244.3.9", "w3"))])
+    network.read = lambda _server, _path: next(places)
+
+    def resolve(server: str, *_asked: str, port: int = 53) -> None:
+        if server == "10.244.2.9":
+            raise OSError("timed out")
+
+    network.resolve = resolve
+    assert run(network, seconds="30") == 0
+
+
+@pytest.mark.parametrize(("status", "reached"), [(403, True), (404, True), (500, False)])
+def test_where_pods_of_dns_are_may_not_be_known(network: t.Any, status: int, reached: bool) -> None:
+    def refuse(_server: str, path: str) -> t.NoReturn:
+        raise urllib.error.HTTPError(path, status, "no", email.message.Message(), None)
+
+    network.read = refuse
+    assert (run(network) == 0) == reached
+
+
 @pytest.mark.parametrize(("answered", "reached"), [("10.96.0.1", True), ("10.96.0.2", False)])
 def test_an_answer_counts_if_it_has_the_address_of_the_api_server(answered: str, reached: bool) -> None:
     module = loaded(PATH)
     queries: list[bytes] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        module.DNS = server.getsockname()[1]
+        port = server.getsockname()[1]
 
         def answer() -> None:
             query, client = server.recvfrom(512)
@@ -127,10 +177,10 @@ def test_an_answer_counts_if_it_has_the_address_of_the_api_server(answered: str,
         thread = threading.Thread(target=answer)
         thread.start()
         if reached:
-            module.resolve("127.0.0.1", "a.example", "10.96.0.1")
+            module.resolve("127.0.0.1", "a.example", "10.96.0.1", port)
         else:
             with pytest.raises(OSError, match=r"no answer with 10\.96\.0\.1 for a\.example \(status 0\)"):
-                module.resolve("127.0.0.1", "a.example", "10.96.0.1")
+                module.resolve("127.0.0.1", "a.example", "10.96.0.1", port)
         thread.join()
     assert queries[0].endswith(b"\x01a\x07example\x00\x00\x01\x00\x01")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
+import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.authority import key_hash
@@ -102,6 +103,25 @@ def test_a_cluster_is_initialized_with_all_that_is_set() -> None:
     }
     assert found["KubeletConfiguration"]["cgroupDriver"] == "systemd"
     assert found["KubeProxyConfiguration"]["mode"] == "nftables"
+
+
+@pytest.mark.parametrize("mode", ["nftables", "iptables"])
+def test_kube_proxy_has_the_mode_that_is_set(mode: str) -> None:
+    found = parsed(documents.init({**SETTINGS, "proxy_mode": mode}, MACHINE, SECRETS))
+    assert found["KubeProxyConfiguration"]["mode"] == mode
+
+
+def test_without_kube_proxy_its_phase_is_skipped() -> None:
+    found = parsed(documents.init({**SETTINGS, "proxy_mode": "none"}, MACHINE, SECRETS))
+    assert "mode" not in found["KubeProxyConfiguration"]
+    assert found["InitConfiguration"]["skipPhases"] == ["addon/coredns", "addon/kube-proxy"]
+
+
+def test_kubelets_may_get_serving_certificates_of_the_cluster() -> None:
+    given = {**SETTINGS, "configuration": {"KubeletConfiguration": {"serverTLSBootstrap": True}}}
+    found = parsed(documents.init(given, MACHINE, SECRETS))["KubeletConfiguration"]
+    assert found["serverTLSBootstrap"] is True and found["cgroupDriver"] == "systemd"
+    assert json.loads(documents.applied(given, {"serves": False}, {}))["KubeletConfiguration"]["serverTLSBootstrap"]
 
 
 def test_servers_join_with_the_key_and_agents_without_it() -> None:

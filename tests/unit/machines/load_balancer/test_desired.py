@@ -89,12 +89,23 @@ def test_masters_serve_ingress_if_there_are_no_workers() -> None:
 
 @pytest.mark.parametrize(
     ("profile", "ports"),
-    [("k3s", [6443]), ("rke2", [6443, 9345, 443, 80]), ("rancher", [6443, 9345, 443, 80]), ("kubernetes", [])],
+    [
+        ("kubeadm", [6443]),
+        ("k3s", [6443]),
+        ("rke2", [6443, 9345, 443, 80]),
+        ("rancher", [6443, 9345, 443, 80]),
+        ("kubernetes", []),
+    ],
 )
 def test_other_distributions_have_their_own_services(profile: str, ports: list[int]) -> None:
     found = given([{"name": "ocp", "profile": profile}])
     assert found.faults == ()
     assert [service.port for service in found.services] == ports
+
+
+def test_an_api_server_of_kubeadm_is_asked_each_second_whether_it_is_ready() -> None:
+    (service,) = given([{"name": "ocp", "profile": "kubeadm"}]).services
+    assert (service.balance, service.check) == ("leastconn", Check("https", "/readyz", interval="1s"))
 
 
 def test_a_service_of_a_profile_can_be_changed_and_omitted() -> None:
