@@ -25,8 +25,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_text,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places, sysctls
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
     Certificates,
