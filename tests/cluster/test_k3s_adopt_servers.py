@@ -22,7 +22,12 @@ pytestmark = pytest.mark.slow
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 #: Given to the script by its caller.
 SECRET = "5c1e7a0b9d"
-OPTIONS = ("--disable", "traefik,servicelb,coredns,local-storage,metrics-server", "--flannel-backend=host-gw")
+OPTIONS = (
+    "--disable",
+    "traefik,servicelb,coredns,local-storage,metrics-server",
+    "--flannel-backend=host-gw",
+    "--secrets-encryption",
+)
 
 
 def installed(site: K3sSite, name: str, command: str, *arguments: str, **environment: str) -> Machine:
