@@ -28,6 +28,7 @@ DISABLED = ["coredns", "local-storage", "metrics-server", "servicelb", "traefik"
 #: As after a new installation. Containers outlive K3s.
 REINSTALL = f"""systemctl disable --now k3s 2>/dev/null; pkill -9 containerd || :
 for path in $(cut -d ' ' -f 2 /proc/mounts | grep -E '^/(run/k3s|var/lib/kubelet)/' | sort -r); do umount "$path" || umount -l "$path" || :; done
+ip link delete cni0 2>/dev/null || :
 rm -rf {DATA} /etc/rancher /var/lib/hwaccel-gpu /usr/local/bin/k3s /etc/systemd/system/k3s.service /run/k3s /var/lib/kubelet/*; systemctl daemon-reload"""
 
 
