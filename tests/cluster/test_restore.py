@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Cli
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.restoring import CONFIG_MAP, ENTRY, config_map, take
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.restoring import CONFIG_MAP, ENTRY, config_map, take, uids
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, Site, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
@@ -31,10 +31,16 @@ def site(rig: ClusterRig) -> Site:
 
 
 @pytest.fixture(scope="module")
-def snapshot(site: Site) -> str:
+def kept(site: Site) -> dict[str, str]:
+    """What there is when the snapshot is taken."""
+    site.client().create(config_map("before"), CONFIG_MAP)
+    return uids(site.client())
+
+
+@pytest.fixture(scope="module")
+def snapshot(site: Site, kept: dict[str, str]) -> str:
     """HOST:PATH of a snapshot, after which two servers lose their disks."""
     client, second = site.client(), site.machines["cp2"]
-    client.create(config_map("before"), CONFIG_MAP)
     path = take(second)
     client.create(config_map("after"), CONFIG_MAP)
     for name in ("cp1", "cp3"):
@@ -69,7 +75,7 @@ def test_nothing_is_done_before_it_is_confirmed(site: Site, snapshot: str) -> No
 
 
 def test_the_snapshot_brings_the_cluster_back_also_by_a_run_that_was_killed(
-    site: Site, snapshot: str, capsys: pytest.CaptureFixture[str]
+    site: Site, snapshot: str, kept: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     second = site.machines["cp2"]
     mine = authority.fingerprint(second.read("/etc/kubernetes/pki/ca.crt"))
@@ -92,7 +98,7 @@ def test_the_snapshot_brings_the_cluster_back_also_by_a_run_that_was_killed(
         "join the server cp3",
     ]
     found = client(site)
-    assert found.get(CONFIG_MAP, "before", "default")
+    assert uids(found) == kept
     with pytest.raises(NotFound):
         found.get(CONFIG_MAP, "after", "default")
     assert {one["metadata"]["name"] for one in found.list(NODE).items} == {"cp1", "cp2", "cp3", "w1"}
