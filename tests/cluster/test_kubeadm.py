@@ -383,11 +383,13 @@ def walk(machine: Machine) -> dict[str, set[str]]:
     ignored = "! -name '*.dpkg-*' ! -path '/etc/.pwd.lock' ! -path '/etc/resolv.conf'"
     told = r"\( -type d -printf '%p %y %m\n' -o -printf '%p %y %m %s\n' \)"
     script = f"find {paths} -xdev {ignored} {told} 2>/dev/null || :"
+    own = " ".join(f"! -name {name}" for name in ("containerd", "motd.dynamic", "netns", "xtables.lock"))
     # Counters, and what the kernel chooses by itself.
     settings = "sysctl -a 2>/dev/null | grep -E '^(net|fs[.]inotify)[.]' | grep -vE 'nf_conntrack_count|fastopen_key|stable_secret' || :"
     return {
         "files": set(machine.sh(script).splitlines()),
-        "runtime": set(machine.sh("find /run -maxdepth 1 -printf '%p %y\n'").splitlines()),
+        # Programs of the machine make some by themselves.
+        "runtime": set(machine.sh(f"find /run -maxdepth 1 {own} -printf '%p %y\n'").splitlines()),
         "mounts": {line.split()[1] for line in machine.read("/proc/mounts").splitlines()},
         "interfaces": {line.split(":")[0].strip() for line in machine.read("/proc/net/dev").splitlines()[2:]},
         "rules": set(rules(machine)),
@@ -421,7 +423,6 @@ def differences(
     }
     found = {name: both for name, both in found.items() if both != ([], [])}
     print(machine.name, found)
-    found.pop("sysctls", None)  # Until the uninstallation restores them.
     return found
 
 

@@ -7,6 +7,8 @@ leftovers.py network [--programs=FOLDER] [BEFORE...]
                                    removes rules of kube-proxy, which does it itself where its image is there, chains of the kubelet, interfaces and
                                    configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there before the
                                    machine became a node, and stay. FOLDER: of programs, for example iptables, that the machine may lack
+leftovers.py kubelet               removes logs of pods, which the next kubelet would remove as those of pods that it does not know
+                                   (evictPodLogsDirectories in pkg/kubelet/kuberuntime of Kubernetes), and control groups of pods that have ended
 leftovers.py folders FOLDER...     removes these folders, and those in them, that are empty
 
 Each prints a line for what it has removed, or what stays. What others have made stays. Needs Python 3.6 or newer, and nothing else.
@@ -35,6 +37,10 @@ CONFIGURATIONS = re.compile(
 CHAINS = re.compile(r"(KUBE|FLANNEL)-")
 #: Tables of nft that belong to kube-proxy in its mode nftables (pkg/proxy/nftables/proxier.go of Kubernetes), and to flannel (pkg/trafficmngr/nftables).
 TABLES = re.compile(r"table (ip6?) (kube-proxy|flannel-ipv[46])$")
+#: Of kubelets.
+LOGS = ("/var/log/containers", "/var/log/pods")
+#: In a hierarchy for all controllers, or in one for each.
+GROUPS = ("/sys/fs/cgroup/kubepods*", "/sys/fs/cgroup/*/kubepods*")
 #: Seconds for a program.
 PATIENCE = 60
 
@@ -103,6 +109,19 @@ def configurations(before):
             print(f"remove {path}")
 
 
+def logs():
+    for top in LOGS:
+        found = glob.glob(ROOT + top + "/*")
+        for path in found:
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+        if found:
+            print(f"remove what is in {top}")
+    folders(LOGS)
+
+
 def folders(tops):
     for top in tops:
         for folder, _folders, _files in os.walk(ROOT + top, topdown=False):
@@ -116,6 +135,10 @@ def folders(tops):
 def main(what, *before):
     if what == "folders":
         folders(before)
+        return
+    if what == "kubelet":
+        logs()
+        folders(path[len(ROOT) :] for pattern in GROUPS for path in sorted(glob.glob(ROOT + pattern)))
         return
     programs = [one.partition("=")[2] for one in before if one.startswith("--programs=")]
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *programs])

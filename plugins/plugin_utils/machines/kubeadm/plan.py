@@ -57,11 +57,10 @@ _text = functools.partial(templating.render, "cluster_kubeadm")
 def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     """The plan, in plain data. settings: the role's variables by their names without cluster_kubeadm_.
 
-    busy: process IDs of kubeadm, which a run that was killed has left running.
-    found: as model.Found documents it; identity: as model.Machine; turn: as turn.Turn. packages: missing ones; apt: whether apt installs them;
-    held: those that it is to hold; kubelet: the package that the machine's turn installs, empty if there is none.
-    programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source, checksum and remote.
-    files, contents, folders, absent: as files.written documents them. modules: of the kernel, to load. kernel: whether its settings are.
+    busy: process IDs of kubeadm, which a run that was killed has left running. found: as model.Found documents it; identity: as model.Machine; turn: as
+    turn.Turn. packages: missing ones; apt: whether apt installs them; held: those that it is to hold; kubelet: the package that the machine's turn installs,
+    empty if there is none. programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source,
+    checksum and remote. files, contents, folders, absent: as files.written documents them. modules: of the kernel, to load. kernel: whether its settings are.
     actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
     """
     settings = contents_of.of_architecture(host, settings)

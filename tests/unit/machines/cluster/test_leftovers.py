@@ -154,3 +154,26 @@ def test_a_machine_without_anything_says_nothing(leftovers: t.Any, capsys: pytes
     leftovers.main("network")
     leftovers.main("folders", *FOLDERS)
     assert capsys.readouterr().out == ""
+
+
+def test_logs_and_control_groups_of_pods_go_and_those_of_others_stay(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = pathlib.Path(leftovers.ROOT)
+    placed(
+        leftovers.ROOT,
+        "/var/log/pods/kube-system_a_1/main/0.log",
+        "/var/log/syslog",
+        "/sys/fs/cgroup/cpu/system.slice/tasks",
+    )
+    (root / "var/log/containers").mkdir()
+    (root / "var/log/containers/a.log").symlink_to("/var/log/pods/kube-system_a_1/main/0.log")
+    for group in ("kubepods.slice/pod1", "cpu/kubepods/besteffort"):
+        (root / "sys/fs/cgroup" / group).mkdir(parents=True)
+    leftovers.main("kubelet")
+    left = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file() or path.is_symlink())
+    assert left == ["sys/fs/cgroup/cpu/system.slice/tasks", "var/log/syslog"]
+    assert not list(root.glob("sys/fs/cgroup/**/kubepods*")) and not (root / "var/log/pods").exists()
+    assert "remove what is in /var/log/pods" in capsys.readouterr().out
+    leftovers.main("kubelet")
+    assert capsys.readouterr().out == ""
