@@ -81,7 +81,9 @@ def test_a_first_server_that_was_installed_anew_joins_and_makes_no_second_cluste
 
 
 def test_a_server_that_has_lost_its_disk_of_data_only_joins_again(made: K3sSite) -> None:
-    lost = f"systemctl stop k3s; pkill -9 containerd || :; umount -l {DATA}/agent/containerd 2>/dev/null; find {DATA} -mindepth 1 -delete 2>/dev/null || :"
+    mounts = "cut -d ' ' -f 2 /proc/mounts | grep -E '^(/run/k3s|/var/lib/kubelet|/var/lib/rancher/k3s)/' | sort -r"
+    unmounted = f'for path in $({mounts}); do umount "$path" || umount -l "$path" || :; done'
+    lost = f"systemctl stop k3s; pkill -9 containerd || :; {unmounted}; find {DATA} -mindepth 1 -delete"
     made.machines["s2"].sh(lost, seconds=120)
     run = made.done()
     assert [text.partition(":")[0] for text in run.summary["one"]["changes"]][-1] == "join the server s2"
