@@ -222,6 +222,11 @@ def lines_in(pattern, *globs):
     return sorted({line.strip() for path in paths_of(globs) for line in lines(path, pattern)})
 
 
+def found_in(pattern, *globs):
+    """What the pattern's group has found in several files, and nothing else of their lines, which may have secrets."""
+    return sorted({one for path in paths_of(globs) for one in re.findall(pattern, content(path))})
+
+
 def paths_of(globs):
     return [path for one in globs for path in paths(one) if os.path.isfile(path)]
 
@@ -369,6 +374,7 @@ FACTS = {
         changed_at,
         count,
         exists,
+        found_in,
         free,
         having,
         installed,

@@ -8,12 +8,27 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import ipaddress
+import re
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import surroundings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Version
 
-CHECKS = ("cgroup", "clock", "disk", "identity", "memory", "networks", "ports", "route", "swap")
+CHECKS = (
+    "cgroup",
+    "clock",
+    "disk",
+    "endpoint",
+    "identity",
+    "memory",
+    "networks",
+    "ports",
+    "proxy",
+    "route",
+    "runtime",
+    "swap",
+)
 #: Facts that the checks need, for the request of a role.
 FACTS: dict[str, tuple[str, ...]] = {
     "cgroup": ("output", "stat", "-f", "-c", "%T", "/sys/fs/cgroup"),
@@ -22,6 +37,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "host_name": ("output", "hostname"),
     "inotify": ("lines", "/proc/sys/fs/inotify/max_user_instances", "."),
     "ip_forward": ("lines", "/proc/sys/net/ipv4/ip_forward", "."),
+    "links": ("output", "ip", "-o", "link", "show"),
     "ipv6_forward": ("lines", "/proc/sys/net/ipv6/conf/default/forwarding", "."),
     "machine_id": ("lines", "/etc/machine-id", "."),
     "memory": ("lines", "/proc/meminfo", "^MemTotal:"),
@@ -34,6 +50,9 @@ FACTS: dict[str, tuple[str, ...]] = {
 _INOTIFY = 512
 #: kubelet refuses cgroup version 1 since this version unless failCgroupV1 is false (KEP-5573).
 _NO_CGROUP_1: Version = (1, 35)
+#: A kubelet asks its runtime for the cgroup driver (RuntimeConfig of the CRI), without a fallback since this version (KEP-4033); containerd has it since 2.0.
+_ASKS_RUNTIME: Version = (1, 37)
+_ANSWERS: Version = (2,)
 #: kubeadm's own minimum of a server in MiB (constants.ControlPlaneMem, 1.36), and the part of it that a kernel keeps for itself.
 _MEMORY, _KERNELS_SHARE = 1700, 100
 _DISK_GIB = 5.0
@@ -43,7 +62,8 @@ _DISK_GIB = 5.0
 class Needs:
     """ports: TCP ports by what uses them, as long as the machine is no member. networks: of pods and Services. serves: whether it becomes a server.
 
-    version: of Kubernetes. without_cgroup_1: whether its kubelet refuses cgroup version 1. swap: whether its kubelet accepts swap.
+    endpoint: of the cluster, with its port. direct: networks for which no proxy must be asked. containerd: its version, where the machine has it and the
+    kubelet uses it. version: of Kubernetes. without_cgroup_1: whether its kubelet refuses cgroup version 1. swap: whether its kubelet accepts swap.
     """
 
     ports: c.Mapping[int, str]
@@ -53,6 +73,9 @@ class Needs:
     member: bool = False
     without_cgroup_1: bool = True
     swap: bool = False
+    endpoint: str = ""
+    direct: c.Collection[str] = ()
+    containerd: Version = ()
 
 
 def faults(host: Host, needs: Needs, skipped: c.Collection[str] = ()) -> list[Fault]:
@@ -61,10 +84,13 @@ def faults(host: Host, needs: Needs, skipped: c.Collection[str] = ()) -> list[Fa
         "cgroup": _cgroup(host, needs),
         "clock": _clock(host),
         "disk": _disk(host),
+        "endpoint": surroundings.endpoint(host, needs.endpoint),
         "memory": _memory(host) if needs.serves else [],
         "networks": _networks(host, needs.networks),
         "ports": [] if needs.member else _ports(host, needs.ports),
+        "proxy": surroundings.proxy(host, needs.endpoint, needs.direct),
         "route": _route(host),
+        "runtime": _runtime(needs),
         "swap": [] if needs.swap else _swap(host),
     }
     return [fault for name, one in found.items() if name not in skipped for fault in one]
@@ -84,7 +110,25 @@ def identity(host: Host, node: str, skipped: c.Collection[str] = ()) -> dict[str
         "host name": host.fact("host_name"),
         "machine-id": host.fact("machine_id"),
         "product UUID": host.fact("product_uuid"),
+        "MAC address": _mac(host),
     }
+
+
+def _mac(host: Host) -> str:
+    """Of the interface by which the machine is reached first, empty if that is not known."""
+    device = re.search(r"\bdev (\S+)", host.fact("routes") or host.fact("routes6"))
+    link = device and re.search(
+        rf"^\d+: {re.escape(device[1])}[@:].*\blink/ether (\S+)", host.fact("links"), re.MULTILINE
+    )
+    return link[1] if link else ""
+
+
+def _runtime(needs: Needs) -> list[Fault]:
+    if needs.version[:2] < _ASKS_RUNTIME or not needs.containerd or needs.containerd >= _ANSWERS:
+        return []
+    what = f"containerd {'.'.join(map(str, needs.containerd))} does not tell a kubelet its cgroup driver"
+    why = f"Kubernetes {'.'.join(map(str, _ASKS_RUNTIME))} and later need it (RuntimeConfig)"
+    return [Fault(what, "containerd --version", why, "upgrade containerd to 2.0 or later first")]
 
 
 def _cgroup(host: Host, needs: Needs) -> list[Fault]:

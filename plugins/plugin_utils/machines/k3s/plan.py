@@ -159,6 +159,8 @@ def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
         version=version_of(settings["version"]),
         serves=serves,
         member=now.state == MEMBER or now.running or now.data,
+        # K3s itself adds networks of pods and Services to NO_PROXY (https://docs.k3s.io/advanced#configuring-an-http-proxy).
+        endpoint=settings["endpoint"],
         # K3s sets failSwapOn: false for its kubelets (pkg/daemons/agent/agent_linux.go).
         swap=True,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites, surroundings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import (
     adoption,
@@ -93,6 +93,6 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
         checksums=(places.PROGRAM, places.STAGED),
         units=("kubelet", engine.DOCKER, *places.UNITS.values(), *places.FOREIGN),
         commands=(CommandRequest("k3s", (places.PROGRAM, "--version")),),
-        facts=_FACTS,
+        facts={**_FACTS, **surroundings.facts(settings["endpoint"])},
         network=True,
     )

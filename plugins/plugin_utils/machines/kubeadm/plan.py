@@ -108,7 +108,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
     """What the machine needs and has not got."""
-    return [*prerequisites.faults(host, _needs(settings, now), settings["skipped_checks"]), *modules.faults(host)]
+    return [*prerequisites.faults(host, _needs(host, settings, now), settings["skipped_checks"]), *modules.faults(host)]
 
 
 def _kubelet(host: Host, settings: Settings) -> str:
@@ -128,7 +128,7 @@ def _expiry(issued: Certificates) -> list[str]:
     return [issued.state] if issued.state and not issued.due else []
 
 
-def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
+def _needs(host: Host, settings: Settings, now: Found) -> prerequisites.Needs:
     kubelet: Settings = settings["configuration"].get("KubeletConfiguration", {})
     serves = settings["role"] == SERVER
     return prerequisites.Needs(
@@ -139,6 +139,9 @@ def _needs(settings: Settings, now: Found) -> prerequisites.Needs:
         member=now.state == MEMBER or now.running or now.data,
         without_cgroup_1=bool(kubelet.get("failCgroupV1", True)),
         swap=not kubelet.get("failSwapOn", True),
+        endpoint=settings["endpoint"],
+        direct=(settings["pod_network"], settings["service_network"]),
+        containerd=host.version("containerd") if "crio" not in settings["runtime_socket"] else (),
     )
 
 

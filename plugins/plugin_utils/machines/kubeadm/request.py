@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites, surroundings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, packages, places
 
@@ -82,6 +82,6 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             CommandRequest("containerd", ("containerd", "--version")),
             modules.REQUEST,
         ),
-        facts={**_FACTS, **packages.facts(settings["packages"])},
+        facts={**_FACTS, **surroundings.facts(settings["endpoint"]), **packages.facts(settings["packages"])},
         network=True,
     )
