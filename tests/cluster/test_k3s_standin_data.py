@@ -232,10 +232,15 @@ def test_authorities_are_replaced_at_the_next_start(server: Installed) -> None:
     server.machine.sh("systemctl restart k3s; rm -r /run/new", seconds=120)
     assert {name: server.machine.read(f"{tls}/{name}") for name in before} == after
     assert server.token() == f"K10{authorities.hash_of(after['server-ca.crt'])}::server:fresh" != token
-    for leaf in ("serving-kube-apiserver.crt", "etcd/peer-server-client.crt", "client-admin.crt"):
-        kind = {"s": "server", "e": "etcd/peer", "c": "client"}[leaf[0]]
-        assert server.machine.read(f"{tls}/{leaf}").endswith(after[f"{kind}-ca.crt"])
     assert "d1" in kubectl(server, "get nodes")
+
+
+def test_certificates_are_issued_by_the_new_authority_and_followed_by_it(server: Installed) -> None:
+    tls = f"{DATA}/server/tls"
+    leaves = {"serving-kube-apiserver": "server", "etcd/peer-server-client": "etcd/peer", "client-admin": "client"}
+    for leaf, kind in leaves.items():
+        chain, issuer = (server.machine.read(f"{tls}/{name}.crt") for name in (leaf, f"{kind}-ca"))
+        assert authority.issued(chain, issuer) and chain.endswith(issuer)
 
 
 def test_the_port_gets_a_certificate_of_the_new_authority_if_that_is_asked_for(server: Installed) -> None:
