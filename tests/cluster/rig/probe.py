@@ -98,7 +98,7 @@ def asked_from(namespace: str, address: str) -> c.Iterator[Probe]:
         yield found
         told = json.loads(process.communicate()[0])
     found.answered, found.began, found.ended = told["answered"], told["began"], told["ended"]
-    found.lost = [(when, why) for when, why in told["lost"]]
+    found.lost = list(map(tuple, told["lost"]))
 
 
 if __name__ == "__main__":
