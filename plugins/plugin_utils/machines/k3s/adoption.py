@@ -285,4 +285,5 @@ def deciding(host: Host) -> list[str]:
 
 def _absent(host: Host, own: str) -> tuple[str, ...]:
     """Scripts would remove all data, or end what the role starts. The file of the environment goes last: it says that this is not complete."""
-    return tuple(path for path in (*places.SCRIPTS, *deciding(host), own) if has(host, path) or path in deciding(host))
+    scripts = [path for path in places.SCRIPTS if has(host, path)]
+    return (*scripts, *deciding(host), *([own] if has(host, own) else []))

@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, rotating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities, places
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.steps import NOTHING, RESTART, refused, step
 
 _Data = c.Mapping[str, t.Any]
-MAKE, SAVE = "make", "save"
+MAKE, SAVE, RESTART = "make", "save", "restart"
+#: Of machines that are not there, and nodes that are no machines.
+_UNSEEN = "its token would have the hash of the old authority, with which it cannot start again"
+_STRANGE = "it could not start again afterwards"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +70,30 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
     wish: cluster, nodes, lost, confirm and at_a_time as of kubeadm.rotation. Result as there, and hash, what tokens have of the new authority, once it is made.
     owner: the server that makes it, and gives it to K3s. begins: machines on which it is not recorded yet. steps: each with do, hosts and text.
     """
-    found = [_Machine(one["host"], one["node"], one["serves"], _read(looks.get(one["host"], ""))) for one in machines]
+    found = [
+        _Machine(one["host"], one["node"], one["serves"], rotating.read(looks.get(one["host"], ""))) for one in machines
+    ]
     begun = next((one.of("begun") for one in found if one.of("begun")), "")
     present = next((min(one.trusted) for one in found if one.trusted), "")
     if wish["confirm"] and not begun and wish["confirm"] in {one.of("replaced") for one in found} - {present}:
-        return {**NOTHING, "lines": [f"{wish['confirm']} was replaced already, by {present}"]}
+        return {**rotating.NOTHING, "lines": [f"{wish['confirm']} was replaced already, by {present}"]}
     old = begun or present
     new = _new(found, begun)
-    faults = [*_unseen(found), *_strangers(found, wish), *_unable(found, {old, new.authority})]
+    faults = [
+        *rotating.unseen([one.host for one in found if one.seen is None], _UNSEEN),
+        *rotating.strangers(
+            [one.node for one in found], wish, _STRANGE, "correct what keeps its API servers from answering"
+        ),
+        *_unable(found, {old, new.authority}),
+    ]
     if not faults and wish["confirm"] not in ("", old):
-        faults.append(_other(wish, old))
+        faults.append(rotating.other(wish, old))
     if faults:
-        return refused(faults)
+        return rotating.refused(faults)
     rest = [one for one in found if not new.has(one)]
     steps = list(_steps(rest, new, batch(str(wish["at_a_time"]), sum(not one.serves for one in found))))
     return {
-        **NOTHING,
+        **rotating.NOTHING,
         "hash": new.hash,
         "lines": [] if wish["confirm"] else _lines(wish, old, steps),
         "old": old,
@@ -94,10 +103,6 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
         "acts": bool(wish["confirm"]),
         "changes": [one["text"] for one in steps] if wish["confirm"] else [],
     }
-
-
-def _read(printed: str) -> _Data | None:
-    return dict(json.loads(printed)) if printed else None
 
 
 def _new(machines: c.Sequence[_Machine], begun: str) -> _New:
@@ -114,34 +119,13 @@ def _new(machines: c.Sequence[_Machine], begun: str) -> _New:
 def _steps(machines: c.Sequence[_Machine], new: _New, size: int) -> c.Iterator[dict[str, t.Any]]:
     """Servers are taken one at a time, the one that has given it to K3s first, agents in batches of this size."""
     if not new.authority:
-        yield step(MAKE, [new.owner], "make new certificate authorities on {}")
+        yield rotating.step(MAKE, [new.owner], "make new certificate authorities on {}")
     if not new.saved:
-        yield step(SAVE, [new.owner], "save them in the datastore by {}")
+        yield rotating.step(SAVE, [new.owner], "save them in the datastore by {}")
     servers = sorted((one.host for one in machines if one.serves), key=lambda host: host != new.owner)
     agents = [one.host for one in machines if not one.serves]
     for hosts in [*([host] for host in servers), *in_batches(agents, size)]:
-        yield step(RESTART, hosts, "restart K3s on {} with the new certificate authorities")
-
-
-def _unseen(machines: c.Iterable[_Machine]) -> list[Fault]:
-    lost = [one.host for one in machines if one.seen is None]
-    if not lost:
-        return []
-    why = "its token would have the hash of the old authority, with which it cannot start again"
-    next_step = "bring it back, or set hwaccel_lost: true for it if it is gone for good"
-    return [Fault(f"{some(lost)} could not be observed", "", why, next_step)]
-
-
-def _strangers(machines: c.Sequence[_Machine], wish: _Data) -> list[Fault]:
-    """Nodes that would not be restarted with the new authority."""
-    if not wish["nodes"]:
-        next_step = "correct what keeps its API servers from answering"
-        return [Fault(f"{wish['cluster']} could not be asked for its nodes", "", "", next_step)]
-    if others := sorted(set(wish["nodes"]) - {*(one.node for one in machines), *wish["lost"]}):
-        why = "it could not start again afterwards"
-        next_step = "add their machines to the inventory, or let those that are retired leave first"
-        return [Fault(f"{some(others)} is a node, and no machine that stays", wish["cluster"], why, next_step)]
-    return []
+        yield rotating.step(RESTART, hosts, "restart K3s on {} with the new certificate authorities")
 
 
 def _unable(machines: c.Iterable[_Machine], known: c.Collection[str]) -> list[Fault]:
@@ -169,13 +153,6 @@ def _of_machine(machine: _Machine, known: c.Collection[str]) -> Fault | None:
             next_step,
         )
     return None
-
-
-def _other(wish: _Data, old: str) -> Fault:
-    why = f"it is {wish['confirm']}, and the authority of {wish['cluster']} is {old}"
-    next_step = "compare the inventory with the cluster that is meant"
-    what = "hwaccel_confirm names another certificate authority, so nothing was changed"
-    return Fault(what, "hwaccel_confirm", why, next_step)
 
 
 def _lines(wish: _Data, old: str, steps: c.Sequence[_Data]) -> list[str]:

@@ -15,12 +15,12 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.rotating import NOTHING, refused, step
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authority_rotation, places, tokens
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s.steps import NOTHING, RESTART, refused, step
 
 _Data = c.Mapping[str, t.Any]
 TOKEN, KEYS, AUTHORITIES = "token", "encryption keys", "certificate authorities"
-ROTATE, WRITE = "rotate", "write"
+ROTATE, WRITE, RESTART = "rotate", "write", authority_rotation.RESTART
 
 
 def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, rotating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
@@ -56,21 +55,23 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
     has, or makes, the new one. begins: machines that do not have the new one yet. steps: each with do, a phase, hosts, serves, pods, static pods that are
     restarted, and text. acts: whether it is confirmed and not done yet. changes: what is done.
     """
-    found = [_Machine(one["host"], one["node"], one["serves"], _read(looks.get(one["host"], ""))) for one in machines]
+    found = [
+        _Machine(one["host"], one["node"], one["serves"], rotating.read(looks.get(one["host"], ""))) for one in machines
+    ]
     old, new = _authorities(found)
     if wish["confirm"] and not new and _replaced(found) == {wish["confirm"]}:
-        return {**_NOTHING, "lines": [f"{wish['confirm']} was replaced already, by {old}"]}
+        return {**rotating.NOTHING, "lines": [f"{wish['confirm']} was replaced already, by {old}"]}
     faults = [*_unseen(found), *_strangers(found, wish), *_unable(found, old, new)]
     if not faults and wish["confirm"] not in ("", old):
-        faults.append(_other(wish, old))
+        faults.append(rotating.other(wish, old))
     if faults:
-        return {**_NOTHING, "faults": [fault.as_dict() for fault in faults]}
+        return rotating.refused(faults)
     # One that an earlier run has completed has nothing of the rotation any more.
     rest = [one for one in found if not _is_complete(one, new)]
     steps = list(_steps(rest, str(wish["at_a_time"])))
     change = f"replace the certificate authority {authority.short(old)} of {wish['cluster']}"
     return {
-        **_NOTHING,
+        **rotating.NOTHING,
         "lines": [] if wish["confirm"] else _lines(wish, old, steps),
         "old": old,
         "owner": next((one.host for one in found if one.serves and one.seen and one.seen["new"]), found[0].host),
@@ -79,22 +80,6 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
         "acts": bool(wish["confirm"]),
         "changes": [change, *(step["text"] for step in steps)] if wish["confirm"] else [],
     }
-
-
-_NOTHING: dict[str, t.Any] = {
-    "faults": [],
-    "lines": [],
-    "old": "",
-    "owner": "",
-    "begins": [],
-    "steps": [],
-    "acts": False,
-    "changes": [],
-}
-
-
-def _read(printed: str) -> _Data | None:
-    return dict(json.loads(printed)) if printed else None
 
 
 def _authorities(machines: c.Sequence[_Machine]) -> tuple[str, str]:
@@ -142,25 +127,16 @@ def _pods(machine: _Machine) -> list[str]:
 
 def _unseen(machines: c.Iterable[_Machine]) -> list[Fault]:
     lost = [one.host for one in machines if one.seen is None]
-    if not lost:
-        return []
-    why = "with certificates of the old authority it would be no member any more"
-    next_step = "bring it back, or set hwaccel_lost: true for it if it is gone for good"
-    return [Fault(f"{some(lost)} could not be observed", "", why, next_step)]
+    return rotating.unseen(lost, "with certificates of the old authority it would be no member any more")
 
 
 def _strangers(machines: c.Sequence[_Machine], wish: _Data) -> list[Fault]:
     """Nodes whose kubelets would not get certificates of the new authority."""
-    if not wish["nodes"]:
-        next_step = "correct what keeps its API servers from answering; certificates that have expired are renewed by the entry main"
-        return [Fault(f"{wish['cluster']} could not be asked for its nodes", "", "", next_step)]
-    names = [one.node for one in machines]
-    faults = []
-    if others := sorted(set(wish["nodes"]) - {*names, *wish["lost"]}):
-        why = "the API servers would refuse their kubelets afterwards"
-        next_step = "add their machines to the inventory, or let those that are retired leave first"
-        faults.append(Fault(f"{some(others)} is a node, and no machine that stays", wish["cluster"], why, next_step))
-    if missing := [one.host for one in machines if one.node not in wish["nodes"]]:
+    why = "the API servers would refuse their kubelets afterwards"
+    next_step = "correct what keeps its API servers from answering; certificates that have expired are renewed by the entry main"
+    faults = rotating.strangers([one.node for one in machines], wish, why, next_step)
+    missing = [one.host for one in machines if wish["nodes"] and one.node not in wish["nodes"]]
+    if missing:
         next_step = "let it join first, or take it out of the inventory"
         faults.append(Fault(f"{some(missing)} is no node of the cluster", wish["cluster"], "", next_step))
     return faults
@@ -208,14 +184,6 @@ def _of_machine(host: str, seen: _Data, known: c.Collection[str]) -> Fault | Non
         next_step = "let it refer to that file, as kubeadm init does in its phase kubelet-finalize"
         return Fault(f"the kubelet of {host} cannot request its certificate again", places.KUBELET_CONF, why, next_step)
     return None
-
-
-def _other(wish: _Data, old: str) -> Fault:
-    why = f"it is {wish['confirm']}, and the authority of {wish['cluster']} is {old}"
-    next_step = "compare the inventory with the cluster that is meant"
-    return Fault(
-        "hwaccel_confirm names another certificate authority, so nothing was changed", "hwaccel_confirm", why, next_step
-    )
 
 
 def _lines(wish: _Data, old: str, steps: c.Sequence[_Data]) -> list[str]:
