@@ -57,6 +57,11 @@ def named(settings: Settings) -> list[dict[str, t.Any]]:
     ]
 
 
+def settings_before(now: c.Mapping[str, str], before: str) -> list[str]:
+    """Settings of the kernel to write, so that they are as they were. before: as name=value, with spaces between them. now: values by name."""
+    return [setting for setting in before.split() if setting not in {f"{name}={value}" for name, value in now.items()}]
+
+
 def rewritten(host: Host, files: c.Mapping[str, FileBefore], contents: c.Iterable[Content]) -> dict[str, FileBefore]:
     """What was there before each file, for the record, once these are written. Texts that may hold credentials are not kept."""
     found = dict(files)

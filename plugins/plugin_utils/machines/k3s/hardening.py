@@ -15,6 +15,7 @@ import typing as t
 
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import settings_before
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.files import Content
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import places
@@ -190,8 +191,7 @@ def differing(host: Host) -> list[str]:
 
 def restored(host: Host, before: str) -> list[str]:
     """Settings of the kernel to write, so that they are as they were. before: with spaces between them."""
-    now = {f"{name}={value}" for name, value in _sysctls(host).items()}
-    return [setting for setting in before.split() if setting not in now]
+    return settings_before(_sysctls(host), before)
 
 
 def _sysctls(host: Host) -> dict[str, str]:

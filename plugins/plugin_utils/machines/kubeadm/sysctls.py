@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import settings_before
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 
 #: By the fact that has them all.
@@ -35,5 +36,4 @@ def changing(host: Host, *, ipv6: bool) -> str:
 
 def restored(host: Host, before: str) -> list[str]:
     """Those to write, so that they are as they were."""
-    now = {f"{name}={value}" for name, value in _now(host).items()}
-    return [setting for setting in before.split() if setting not in now]
+    return settings_before(_now(host), before)
