@@ -66,11 +66,15 @@ _KUBE_PROXY = {
     "conntrack": CONNTRACK,
 }
 
+_PLUGINS = """[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "/usr/lib/cni"
+"""
+
 
 def install(machine: Machine, *archives: str) -> None:
     """What a machine needs before kubeadm runs."""
     machine.sh(f"install {PROGRAMS}/kubeadm {PROGRAMS}/kubelet /usr/local/bin; echo 1 >/proc/sys/net/ipv4/ip_forward")
-    machine.write("/etc/containerd/config.toml", CONTAINERD)
+    machine.write("/etc/containerd/config.toml", CONTAINERD + _PLUGINS)
     machine.write("/etc/systemd/system/containerd.service.d/limits.conf", CONTAINERD_UNIT)
     machine.write("/etc/systemd/system/kubelet.service", _KUBELET_UNIT)
     machine.sh("systemctl daemon-reload; systemctl enable --quiet --now containerd; systemctl enable --quiet kubelet")

@@ -280,16 +280,11 @@ def batch(value: t.Any, where: str) -> list[Fault]:
     """How many machines are changed at the same time."""
     if values.unset(value) or value in ([], {}) or (values.scalar(value) and _BATCH.fullmatch(str(value).strip())):
         return []
-    return [
-        Fault(
-            f"{values.shown(value)} is neither a number of machines nor a percentage",
-            where,
-            "",
-            "give a number above 0, or one such as 10%",
-        )
-    ]
+    what = f"{values.shown(value)} is neither a number of machines nor a percentage"
+    return [Fault(what, where, "", "give a number above 0, or one such as 10%")]
 
 
+_ARCHIVES = values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives")
 #: By role, and by the name of a variable without the role. None: the playbook computes the variable.
 _MORE: dict[str, dict[str, values.Check | None]] = {
     "cluster_k3s": {
@@ -297,7 +292,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
             re.compile(r"v?1\.[0-9]{1,3}\.[0-9]{1,3}\+k3s[0-9]{1,3}"), "not a release of K3s", "v1.36.4+k3s1"
         ),
         "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("source", "checksum")), "programs"),
-        "images": values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives"),
+        "images": _ARCHIVES,
         "image_list": _FILE,
         "pod_network": _NETWORK_PAIR,
         "service_network": _NETWORK_PAIR,
@@ -313,7 +308,8 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
     "cluster_kubeadm": {
         "version": values.matching(re.compile(r"1\.[0-9]{1,3}\.[0-9]{1,3}"), "not a version of Kubernetes", "1.36.4"),
         "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("name", "source", "checksum")), "programs"),
-        "images": values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives"),
+        "images": _ARCHIVES,
+        "cni_plugins": _ARCHIVES,
         "runtime_packages": values.listed(_NAME, "packages"),
         "runtime_socket": values.text,
         "pod_network": _NETWORK_PAIR,

@@ -32,6 +32,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
         *(f"hold the package {name}" for name in plan.get("held") or () if not absent),
         *(f"install {one['path']}" for one in plan.get("programs") or ()),
         *(f"import the images in {one['name']}" for one in plan.get("images") or ()),
+        *(f"unpack {one['name']}" for one in plan.get("cni_plugins") or ()),
         *([f"load modules of the kernel: {', '.join(plan['modules'])}"] if plan.get("modules") else []),
         *(["load settings of the kernel"] if plan.get("kernel") else []),
         *(["restore settings of the kernel"] if plan.get("sysctls") else []),

@@ -9,6 +9,7 @@ control.py configure ADDRESS PATH        writes ConfigMaps, and restarts kube-pr
 control.py proxied ADDRESS               prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 control.py publish ADDRESS               writes the certificate authorities of this server where clients read them
 control.py restart POD...                lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
+control.py extend ADDRESS SECONDS        lets bootstrap tokens of this run end after this time, and so the certificates that kubeadm has uploaded
 control.py withdraw ADDRESS              deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
 
 Needs Python 3.6 or newer, and nothing else.
@@ -165,14 +166,34 @@ def publish(address):
     print("publish the certificate authorities")
 
 
-def withdraw(address):
-    tls, secrets = administrator(), system(address, "secrets")
+def secrets_of_runs(secrets, tls):
+    """Names of the tokens of runs, and of those that own certificates: kubeadm makes one that only serves to end them."""
     tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
     ours = base64.b64encode(OURS).decode("ascii")
     names = [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == ours]
-    # kubeadm gives the certificates a token as their owner, which only serves to end them.
     owners = json.loads(found(secrets + "/kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
-    for name in [*names, *(one["name"] for one in owners), "kubeadm-certs"]:
+    return names, [one["name"] for one in owners]
+
+
+def extend(address, seconds):
+    """kube-controller-manager deletes tokens that have ended (pkg/controller/bootstrap/tokencleaner.go), and what they own."""
+    tls, secrets = administrator(), system(address, "secrets")
+    names, owners = secrets_of_runs(secrets, tls)
+    if not names:
+        raise SystemExit(
+            "the token with which machines join has ended. Next: run the playbook again, which makes another one"
+        )
+    ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + int(seconds)))
+    for name in [*names, *owners]:
+        patch(
+            f"{secrets}/{name}", tls, {"data": {"expiration": base64.b64encode(ends.encode("ascii")).decode("ascii")}}
+        )
+
+
+def withdraw(address):
+    tls, secrets = administrator(), system(address, "secrets")
+    names, owners = secrets_of_runs(secrets, tls)
+    for name in [*names, *owners, "kubeadm-certs"]:
         if deleted(f"{secrets}/{name}", tls):
             print(f"delete the secret {name}")
 
@@ -184,7 +205,7 @@ def configured(endpoint):
 
 
 def main(command, *arguments):
-    does = {one.__name__: one for one in (configure, configured, publish, restart, withdraw)}
+    does = {one.__name__: one for one in (configure, configured, extend, publish, restart, withdraw)}
     if command in does:
         does[command](*arguments)
         return 0

@@ -20,7 +20,7 @@ import shutil
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_images, ensure_nft
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_images, ensure_nft, ensure_plugins
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import VERSION, Programs, ensure_programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import POD_NETWORK, pod_network
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -35,10 +35,11 @@ POD_SUBNET, SERVICE_SUBNET = "10.244.0.0/16", "10.96.0.0/16"
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What machines get of one version of Kubernetes. images: folder with the archives."""
+    """What machines get of one version of Kubernetes. images: folder with the archives. plugins: the archive of CNI plugins."""
 
     programs: Programs
     images: pathlib.Path
+    plugins: pathlib.Path
 
     def shares(self, suffix: str = "") -> dict[str, str]:
         """Mounts of a machine. suffix: of the paths in it, for a second version."""
@@ -50,7 +51,8 @@ def ensure_parts(say: c.Callable[[str], None], version: str = VERSION) -> Parts:
     busybox = shutil.which("busybox")
     assert busybox, "the rig requires busybox"
     programs = ensure_programs(say, version)
-    return Parts(programs, ensure_images(programs, ensure_nft(say), pathlib.Path(busybox), say))
+    archives = ensure_images(programs, ensure_nft(say), pathlib.Path(busybox), say)
+    return Parts(programs, archives, ensure_plugins(say))
 
 
 class NodesRig(BootRig):

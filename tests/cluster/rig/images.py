@@ -27,6 +27,9 @@ REGISTRY = "registry.k8s.io"
 NODE, CONTROL_PLANE = "node.tar", "control-plane.tar"
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _BIN = "usr/local/bin"
+#: The archive of CNI plugins, as a release of containernetworking/plugins has them: those of Debian's package.
+CNI_PLUGINS = "cni-plugins.tgz"
+_PLUGINS = f"tar -C /usr/lib/cni -czf /out/{CNI_PLUGINS} ."
 #: Copies nft of Debian's package with the libraries that it loads. The base of kube-proxy's image has netbase's /etc/protocols: without it nft lists the
 #: protocol of an element as a number, and a kube-proxy that starts again deletes all elements that it finds, those of its Services, too.
 _COLLECT = r"""apt-get -qq update && apt-get -qq install --yes --no-install-recommends nftables >/dev/null
@@ -83,22 +86,32 @@ def files_below(folder: pathlib.Path) -> Layer:
 
 def ensure_nft(say: Say) -> pathlib.Path:
     """A folder with nft and its libraries, which kube-proxy calls, in their places below the root. Requires what ensure_packages does."""
+    return _ensure("nft", _COLLECT, say)
+
+
+def ensure_plugins(say: Say) -> pathlib.Path:
+    """The archive CNI_PLUGINS. Requires what ensure_packages does."""
+    return _ensure("cni-plugins", _PLUGINS, say) / CNI_PLUGINS
+
+
+def _ensure(name: str, script: str, say: Say) -> pathlib.Path:
+    """A folder with what a script puts into /out on the machines' operating system."""
     packages = ensure_packages(say)
-    recipe = f"{packages.name}{_COLLECT}"
-    folder = cache_folder() / "node" / "nft" / hashlib.sha256(recipe.encode()).hexdigest()[:16]
+    recipe = f"{packages.name}{script}"
+    folder = cache_folder() / "node" / name / hashlib.sha256(recipe.encode()).hexdigest()[:16]
     with locked(folder.with_suffix(".making"), patience=900):
         if not folder.exists():
             shutil.rmtree(new := folder.with_suffix(".new"), ignore_errors=True)
             new.mkdir()
-            _collect(packages, new)
+            _collect(packages, new, script)
             new.replace(folder)
         folder.with_suffix(".making").rmdir()
     used(folder)
     return folder
 
 
-def _collect(packages: pathlib.Path, target: pathlib.Path) -> None:
-    """Runs the machines' operating system once, with nft installed from the packages."""
+def _collect(packages: pathlib.Path, target: pathlib.Path, script: str) -> None:
+    """Runs the machines' operating system once, which can install from the packages."""
     podman = machine_image.Podman(target.with_suffix(".podman"), machine_image.ensure_machine_image(lambda _line: None))
     podman.prepare()
     try:
@@ -112,7 +125,7 @@ def _collect(packages: pathlib.Path, target: pathlib.Path) -> None:
             machine_image.NAME,
             "sh",
             "-ec",
-            _COLLECT,
+            script,
         )
     finally:
         release_storage(podman.folder)

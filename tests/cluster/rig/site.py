@@ -50,8 +50,6 @@ CONTAINERD = """version = 2
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
 """
 CONTAINERD_UNIT = "[Service]\nOOMScoreAdjust=\nLimitNOFILE=20000\nLimitNPROC=infinity\n"
 #: Without zeros, kube-proxy would write limits of connections for the whole host.
@@ -194,6 +192,7 @@ class Site:
                 {"name": name, **file_of(programs.installed / name)} for name in ("kubeadm", "kubelet")
             ],
             "cluster_kubeadm_images": [file_of(parts.images / name) for name in (images.NODE, images.CONTROL_PLANE)],
+            "cluster_kubeadm_cni_plugins": [file_of(parts.plugins)],
             "cluster_kubeadm_pod_network": POD_SUBNET,
             "cluster_kubeadm_service_network": SERVICE_SUBNET,
             "cluster_kubeadm_cgroup_driver": "cgroupfs",

@@ -21,6 +21,7 @@ SETTINGS: dict[str, t.Any] = {
         {"name": "kubeadm", "source": "https://mirror.example.com/kubeadm", "checksum": SUM, "architecture": "aarch64"},
     ],
     "images": [{"source": "/files/node.tar", "checksum": SUM}],
+    "cni_plugins": [{"source": "/files/cni-plugins.tgz", "checksum": SUM}],
     "runtime_packages": ["containerd"],
     "packages": ["kubectl"],
     "pause_image": "registry.k8s.io/pause:3.10.2",
@@ -55,10 +56,11 @@ def test_everything_is_listed_with_source_checksum_and_size() -> None:
     assert rows["program", "kubeadm", "x86_64"]["bytes"] == 3 << 20
     assert rows["program", "kubeadm", "aarch64"]["bytes"] is None
     assert rows["archive", "node.tar", ""]["checksum"] == SUM
+    assert rows["archive", "cni-plugins.tgz", ""]["source"] == "/files/cni-plugins.tgz"
     assert rows["package", "containerd", ""]["source"] == "repositories of the machines"
     text = "\n".join(found["lines"])
     assert "3 MiB" in text and "2.0 GiB" in text and "unknown" in text and SUM in text
-    assert "Sizes of 2 of 3 files are known: 2.0 GiB." in text
+    assert "Sizes of 2 of 4 files are known: 2.0 GiB." in text
 
 
 @pytest.mark.parametrize(

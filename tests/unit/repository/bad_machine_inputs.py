@@ -90,6 +90,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("images", [{"source": "/files/a.tar"}], ("checksum",)),
         ("images", [{"source": "/files/a.tar", "checksum": "sha1:0"}], ("'sha1:0' is not a checksum",)),
         ("images", ["/files/a.tar"], ("cluster_kubeadm_images",)),
+        ("cni_plugins", [{"source": "/files/cni.tgz"}], ("checksum",)),
         ("packages", ["kubelt"], ("'kubelt' is unknown", "did you mean kubelet?")),
         ("runtime_packages", [{"name": "containerd"}], ("cluster_kubeadm_runtime_packages",)),
         ("runtime_socket", ["unix:///run/x.sock"], ("cluster_kubeadm_runtime_socket",)),

@@ -67,6 +67,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "programs": [{"name": "kubelet", "source": "/files/kubelet", "checksum": kubeadm.SUM}],
         "packages": ["kubeadm"],
         "images": [{"source": "/files/node.tar", "checksum": kubeadm.SUM}],
+        "cni_plugins": [{"source": "/files/cni-plugins.tgz", "checksum": kubeadm.SUM}],
         "runtime_packages": ["containerd"],
         "runtime_socket": "unix:///run/containerd/containerd.sock",
         "pause_image": "registry.k8s.io/pause:3.10.2",

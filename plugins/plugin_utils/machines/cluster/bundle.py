@@ -38,7 +38,11 @@ def files(settings: Data, sizes: c.Mapping[str, int]) -> list[Need]:
     """Programs and archives. sizes: in bytes, by source, of files that are known."""
     return [
         *(_file("program", str(one.get("name") or _name(one)), one, sizes) for one in settings["programs"]),
-        *(_file("archive", _name(one), one, sizes) for one in settings["images"]),
+        *(
+            _file("archive", _name(one), one, sizes)
+            for kind in ("images", "cni_plugins")
+            for one in settings.get(kind, [])
+        ),
     ]
 
 

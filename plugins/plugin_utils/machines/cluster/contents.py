@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What installers bring to a machine, and what they find of it there: programs, archives of images, files and notes. Pure."""
+"""What installers bring to a machine, and what they find of it there: programs, archives, files and notes. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore
 
 Settings = c.Mapping[str, t.Any]
+#: Settings that list files with source and checksum, of which an installer may lack the last one.
+FILES = ("programs", "images", "cni_plugins")
 
 
 def has(host: Host, path: str) -> bool:
@@ -24,13 +26,14 @@ def has(host: Host, path: str) -> bool:
 
 
 def of_architecture(host: Host, settings: Settings) -> Settings:
-    """Settings without programs and images for other architectures."""
+    """Settings without files for other architectures."""
     mine = ("", host.fact("architecture"))
     return {
         **settings,
         **{
             name: [one for one in settings[name] if one.get("architecture", "") in mine]
-            for name in ("programs", "images")
+            for name in FILES
+            if name in settings
         },
     }
 
@@ -50,11 +53,9 @@ def archives(host: Host, settings: Settings, folder: str) -> list[dict[str, t.An
     return [one for one in named(settings) if host.text(f"{folder}/{one['name']}").strip() != one["checksum"]]
 
 
-def named(settings: Settings) -> list[dict[str, t.Any]]:
-    """All archives of images, each with name and remote."""
-    return [
-        {**one, "name": posixpath.basename(str(one["source"])), "remote": remote(one)} for one in settings["images"]
-    ]
+def named(settings: Settings, kind: str = "images") -> list[dict[str, t.Any]]:
+    """All archives, each with name and remote."""
+    return [{**one, "name": posixpath.basename(str(one["source"])), "remote": remote(one)} for one in settings[kind]]
 
 
 def settings_before(now: c.Mapping[str, str], before: str) -> list[str]:

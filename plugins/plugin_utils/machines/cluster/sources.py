@@ -9,25 +9,30 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import remote
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.contents import FILES, remote
 
 Settings = c.Mapping[str, t.Any]
 Read = c.Mapping[str, c.Mapping[str, t.Any]]
 
 
 def wanted(settings: Settings, texts: c.Iterable[str] = ()) -> dict[str, list[str]]:
-    """What sources.py reads: files that machines do not download themselves, and among them archives. texts: paths of texts, of which empty ones are none."""
-    programs, images = (
-        [str(one["source"]) for one in settings[name] if not remote(one)] for name in ("programs", "images")
-    )
-    return {"files": [*programs, *images], "archives": images, "texts": [path for path in texts if path]}
+    """What sources.py reads: files that machines do not download themselves, and among them archives of images.
+
+    texts: paths of texts, of which empty ones are none.
+    """
+    local = {name: [str(one["source"]) for one in settings.get(name, []) if not remote(one)] for name in FILES}
+    return {
+        "files": [path for paths in local.values() for path in paths],
+        "archives": local["images"],
+        "texts": [path for path in texts if path],
+    }
 
 
 def faults(role: str, settings: Settings, read: Read) -> list[Fault]:
     """Files that are not there, are others than those that are set, or are damaged."""
     found = []
-    for name in ("programs", "images"):
-        for one in settings[name]:
+    for name in FILES:
+        for one in settings.get(name, []):
             if remote(one) or (source := str(one["source"])) not in read:
                 continue
             seen, where = read[source], f"{role}_{name}"

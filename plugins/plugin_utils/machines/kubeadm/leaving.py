@@ -14,7 +14,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places, sysctls
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places, sysctls, unpacking
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.turn import Turn
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import Record
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.services import Action, given_back
@@ -39,11 +39,8 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     ours, originals, others = record.restorable(host, kept)
     foreign = [] if now.state != FOREIGN else [Fault(now.why, "", "", "take the machine out of this cluster's groups")]
     stops = ["kubelet"] if places.UNIT in ours and host.unit("kubelet").loaded else []
-    snapshots, recorded, resets = (
-        bool(host.fact("snapshots")),
-        bool(host.text(places.RECORD)),
-        now.state in (MEMBER, HALF),
-    )
+    snapshots, recorded = bool(host.fact("snapshots")), bool(host.text(places.RECORD))
+    resets = now.state in (MEMBER, HALF)
     return {
         "messages": [*others, *([f"snapshots of etcd stay in {places.SNAPSHOTS}"] if snapshots else [])],
         "faults": [fault.as_dict() for fault in (*damaged, *foreign)],
@@ -60,7 +57,11 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "network": recorded and bool(kept.files),
         "confirmed": host.text(places.TEARDOWN).strip(),
         "stops": stops,
-        "absent": [*ours, *([places.SECRETS] if host.fact("secrets") else [])],
+        "absent": [
+            *ours,
+            *(unpacking.files(host) if recorded else ()),
+            *([places.SECRETS] if host.fact("secrets") else []),
+        ],
         "restores": originals,
         "reload_units": bool(stops or originals),
         "actions": [one.as_dict() for one in _services(host, kept, stops)],
@@ -92,6 +93,7 @@ def _removed(host: Host, kept: Record, snapshots: bool) -> list[str]:
     own = (
         [
             places.IMPORTED,
+            places.UNPACKED,
             places.STAGED,
             places.TURN,
             places.CONFIGURATION,

@@ -16,6 +16,11 @@ RECORD = record.path(ROLE)
 #: A file for each archive of images that was imported, with its checksum as its text.
 IMPORTED = f"{FOLDER}/imported"
 
+#: Where network plugins call those of CNI, and a file for each archive of them that was unpacked there, as unpack.py writes it.
+CNI_PLUGINS, UNPACKED = "/opt/cni/bin", f"{FOLDER}/unpacked"
+#: There while a program is written.
+UNPACKING = f"{CNI_PLUGINS}/hwaccel-gpu.new"
+
 #: The kubelet of a member until it is its turn to be upgraded, and what is kept of a turn until it has ended.
 STAGED, TURN = f"{FOLDER}/kubelet", f"{FOLDER}/turn.json"
 

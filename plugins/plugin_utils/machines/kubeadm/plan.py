@@ -25,7 +25,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_text,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places, sysctls
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places, sysctls, unpacking
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
@@ -60,14 +60,14 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     busy: process IDs of kubeadm, which a run that was killed has left running. found: as model.Found documents it; identity: as model.Machine; turn: as
     turn.Turn. packages: missing ones; apt: whether apt installs them; held: those that it is to hold; kubelet: the package that the machine's turn installs,
     empty if there is none. programs: to install, each with name, source, checksum, remote and path. images: archives to import, each with name, source,
-    checksum and remote. files, contents, folders, absent: as files.written documents them. modules: of the kernel, to load. kernel: whether its settings are.
-    actions: for services that do not run with the files on disk, as services.Action. record: text for teardown, empty if the machine has it already.
+    checksum and remote. cni_plugins: archives to unpack, likewise. files, contents, folders, absent: as files.written documents them.
+    modules: of the kernel, to load. kernel: whether its settings are. actions: for services that do not run with the files on disk, as services.Action.
+    record: text for teardown, empty if the machine has it already.
     """
     settings = contents_of.of_architecture(host, settings)
     now = finding.found(host)
     damaged = record.faults(host, places.ROLE)
     faults = [*oneline.faults("cluster_kubeadm", settings), *damaged]
-    skipped = settings["skipped_checks"]
     lacking = [] if now.state == FOREIGN or faults else _lacking(host, settings, now)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
@@ -75,27 +75,26 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     owned = _owns_containerd(host, now)
     contents = _contents(host, settings, owned) if not faults else []
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
-    programs = _programs(host, settings, now)
     packages, missing = _packages(host, settings), pinning.missing(host, settings, now)
     kept = Record() if damaged else record.read(host, places.ROLE) or _first(host, settings)
     new = _recorded(kept, host, settings, contents, [*packages, *pinning.added(host, missing)])
     touched = [one["path"] for one in made["files"]]
-    issued = certificates(host)
     unread = _unread(host, touched, owned)
     turn = turning.turn(host, settings, now, touched, runtime=unread)
     return {
-        "messages": [*_expiry(issued), *map(str, lacking)] if now.state == MEMBER else [],
+        "messages": [*_expiry(certificates(host)), *map(str, lacking)] if now.state == MEMBER else [],
         "faults": [fault.as_dict() for fault in faults],
         "busy": sorted(host.processes),
         "found": turning.behind(turn, now).as_dict(),
         "turn": turn.as_dict(),
-        "identity": prerequisites.identity(host, settings["node"], skipped),
+        "identity": prerequisites.identity(host, settings["node"], settings["skipped_checks"]),
         "packages": [*packages, *pinning.pinned(host, settings, missing)],
         "held": pinning.held(host, settings, missing),
         "kubelet": _kubelet(host, settings),
         "apt": pinning.with_apt(host),
-        "programs": programs,
+        "programs": _programs(host, settings, now),
         "images": contents_of.archives(host, settings, places.IMPORTED),
+        "cni_plugins": unpacking.missing(host, settings),
         **made,
         "stops": [],
         "modules": modules.missing(host),

@@ -45,6 +45,7 @@ _FACTS: dict[str, tuple[str, ...]] = {
     "snapshots": ("paths", f"{places.SNAPSHOTS}/*"),
     "interfaces": ("paths", "/sys/class/net/*"),
     "network_plugins": ("paths", "/etc/cni/net.d/*"),
+    "cni_plugins": ("paths", f"{places.CNI_PLUGINS}/*"),
     "architecture": ("output", "uname", "-m"),
     "managers": ("programs", "apt-get", "dnf"),
     # Files of the packages of containerd with their digests, as dpkg-query(1) and rpm(8) know them.
@@ -72,7 +73,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
             places.MODULES,
             places.CONTAINERD,
         ),
-        patterns=(f"{places.IMPORTED}/*",),
+        patterns=(f"{places.IMPORTED}/*", f"{places.UNPACKED}/*"),
         checksums=(*(f"{places.PROGRAMS_FOLDER}/{name}" for name in names), places.STAGED),
         units=("kubelet", "containerd", "crio", *places.FOREIGN),
         processes=("kubeadm",),

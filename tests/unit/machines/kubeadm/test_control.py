@@ -102,6 +102,28 @@ def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.An
         control.main("withdraw", "10.0.0.11")
 
 
+def test_secrets_end_later_as_long_as_their_run_goes_on(control: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of administrators do not, and the certificates end with the token that owns them."""
+    secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
+    tokens = [
+        {"metadata": {"name": f"bootstrap-token-{name}"}, "data": {"description": base64.b64encode(text).decode()}}
+        for name, text in (("abcdef", b"hwaccel.gpu"), ("ghijkl", b"of an administrator"))
+    ]
+    listed = f"GET {secrets}?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
+    owned = {"metadata": {"ownerReferences": [{"name": "bootstrap-token-uvwxyz"}]}}
+    patched = [f"PATCH {secrets}/bootstrap-token-{name}" for name in ("abcdef", "uvwxyz")]
+    answers = {listed: {"items": tokens}, f"GET {secrets}/kubeadm-certs": owned, **{one: {} for one in patched}}
+    cluster = Cluster(**answers)
+    control.ask = cluster.ask
+    monkeypatch.setattr(control.time, "time", lambda: 1_800_000_000)
+    assert control.main("extend", "10.0.0.11", "900") == 0
+    ends = base64.b64encode(b"2027-01-15T08:15:00Z").decode()
+    assert cluster.asked[2:] == [(one, {"data": {"expiration": ends}}) for one in patched]
+    control.ask = Cluster(**{listed: {"items": tokens[1:]}}).ask
+    with pytest.raises(SystemExit, match="run the playbook again"):
+        control.main("extend", "10.0.0.11", "900")
+
+
 def test_authorities_are_published_where_clients_read_them(control: t.Any, tmp_path: pathlib.Path) -> None:
     (tmp_path / "pki").mkdir()
     for name in ("ca", "front-proxy-ca"):

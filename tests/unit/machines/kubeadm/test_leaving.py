@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import F
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.leaving import restored as _restored
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted import predicted
-from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import ready
+from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_plan import BRIDGE, ready
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_turn import host as server
 
 KUBEADM, KUBELET = (f"{places.PROGRAMS_FOLDER}/{name}" for name in ("kubeadm", "kubelet"))
@@ -36,7 +36,7 @@ def recorded(machine: Host, **changed: t.Any) -> Host:
 def test_all_that_the_role_has_made_goes() -> None:
     made = restored(server())
     assert made["resets"] and made["faults"] == [] and made["messages"] == []
-    assert sorted(made["absent"]) == sorted([*OURS, KUBEADM, KUBELET])
+    assert sorted(made["absent"]) == sorted([*OURS, KUBEADM, KUBELET, BRIDGE])
     assert made["stops"] == ["kubelet"] and made["reload_units"]
     assert made["packages"] == ["containerd"]
     # Its packages leave the images.
@@ -44,6 +44,12 @@ def test_all_that_the_role_has_made_goes() -> None:
     assert made["found"]["state"] == "member"
     assert predicted(made, absent=True)[0] == "remove the node"
     assert made["left"] and made["network"] and made["identity"] == {"node name": "cp1"}
+
+
+def test_a_program_that_a_killed_run_has_begun_to_unpack_goes_too() -> None:
+    facts = {"cni_plugins": f"{BRIDGE}\n{places.CNI_PLUGINS}/mine\n{places.UNPACKING}"}
+    absent = restored(server(facts=facts))["absent"]
+    assert [path for path in absent if path.startswith(places.CNI_PLUGINS)] == [BRIDGE, places.UNPACKING]
 
 
 def test_secrets_that_a_run_has_left_go_too() -> None:

@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_prerequisi
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_documents import SETTINGS as CLUSTER
 
 SUM = f"sha256:{'1' * 64}"
+BRIDGE = f"{places.CNI_PLUGINS}/bridge"
 SETTINGS: dict[str, t.Any] = {
     **CLUSTER,
     "host": "cp1",
@@ -35,6 +36,7 @@ SETTINGS: dict[str, t.Any] = {
         {"name": "kubelet", "source": "/files/kubelet", "checksum": SUM},
     ],
     "images": [{"source": "/files/node.tar", "checksum": SUM}],
+    "cni_plugins": [{"source": "/files/cni.tgz", "checksum": SUM}],
     "skipped_checks": [],
 }
 BARE = Host(
@@ -51,6 +53,8 @@ def ready(changed: dict[str, t.Any] | None = None) -> Host:
     files[places.RECORD] = File(places.RECORD, made["record"], "0600")
     imported = f"{places.IMPORTED}/node.tar"
     files[imported] = File(imported, f"{SUM}\n")
+    unpacked = f"{places.UNPACKED}/cni.tgz"
+    files[unpacked] = File(unpacked, json.dumps({"made": ["bridge"], "checksum": SUM}))
     return dataclasses.replace(
         BARE,
         facts={
@@ -58,6 +62,7 @@ def ready(changed: dict[str, t.Any] | None = None) -> Host:
             "ip_forward": "1",
             "br_netfilter": "/proc/sys/net/bridge",
             "programs": "kubeadm\nkubelet\ncontainerd",
+            "cni_plugins": BRIDGE,
         },
         files=files,
         checksums={f"{places.PROGRAMS_FOLDER}/{name}": "1" * 64 for name in ("kubeadm", "kubelet")},
@@ -98,6 +103,7 @@ def test_a_bare_machine_gets_all_of_it() -> None:
         ("kubelet", "/usr/bin/kubelet", False),
     ]
     assert [(one["name"], one["remote"]) for one in made["images"]] == [("node.tar", False)]
+    assert [(one["name"], one["remote"]) for one in made["cni_plugins"]] == [("cni.tgz", False)]
     assert [one["path"] for one in made["files"]] == [
         places.MODULES,
         places.SYSCTL,
@@ -121,18 +127,19 @@ def test_programs_and_images_are_those_of_the_machines_architecture() -> None:
         name: [
             {**one, "architecture": of, "source": f"/{of}"} for one in SETTINGS[name] for of in ("aarch64", "x86_64")
         ]
-        for name in ("programs", "images")
+        for name in ("programs", "images", "cni_plugins")
     }
     machine = dataclasses.replace(BARE, facts={**BARE.facts, "architecture": "aarch64"})
     made = plan(machine, {**SETTINGS, **both})
-    assert {one["source"] for one in (*made["programs"], *made["images"])} == {"/aarch64"}
+    assert {one["source"] for one in (*made["programs"], *made["images"], *made["cni_plugins"])} == {"/aarch64"}
     assert [one["name"] for one in made["programs"]] == ["kubeadm", "kubelet"]
 
 
 def test_a_machine_that_has_all_of_it_is_left_alone() -> None:
     made = plan(ready(), SETTINGS)
     nothing = {
-        key: made[key] for key in ("faults", "packages", "programs", "images", "files", "folders", "actions", "record")
+        key: made[key]
+        for key in ("faults", "packages", "programs", "images", "cni_plugins", "files", "folders", "actions", "record")
     }
     assert {key: value for key, value in nothing.items() if value} == {}
     assert not made["kernel"] and not made["reload_units"]
@@ -291,3 +298,22 @@ def test_packages_come_by_the_systems_own_manager() -> None:
     made = plan(machine, {**SETTINGS, "runtime_packages": ["containerd.io"]})
     assert made["packages"] == ["containerd.io"] and not made["apt"]
     assert plan(dataclasses.replace(BARE, facts={**BARE.facts, "programs": "crio"}), SETTINGS)["packages"] == []
+
+
+@pytest.mark.parametrize(
+    ("note", "there"),
+    [
+        (json.dumps({"made": ["bridge"]}), BRIDGE),
+        (json.dumps({"made": ["bridge"], "checksum": f"sha256:{'2' * 64}"}), BRIDGE),
+        (json.dumps({"made": ["bridge"], "checksum": SUM}), f"{places.CNI_PLUGINS}/loopback"),
+        ("{", BRIDGE),
+    ],
+    ids=["a run was killed", "another release", "a program has gone", "no note"],
+)
+def test_cni_plugins_are_unpacked_again(note: str, there: str) -> None:
+    path = f"{places.UNPACKED}/cni.tgz"
+    machine = ready()
+    machine = dataclasses.replace(
+        machine, files={**machine.files, path: File(path, note)}, facts={**machine.facts, "cni_plugins": there}
+    )
+    assert [one["name"] for one in plan(machine, SETTINGS)["cni_plugins"]] == ["cni.tgz"]
