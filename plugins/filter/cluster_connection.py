@@ -27,6 +27,10 @@ options:
     description: Host and port of the cluster's endpoint.
     type: str
     required: true
+  server_name:
+    description: The name that the certificate of the server has to have, as long as it has not that of the endpoint. If empty, that of the endpoint.
+    type: str
+    default: ''
 """
 
 EXAMPLES = r"""
@@ -43,11 +47,13 @@ _value:
 """
 
 
-def cluster_connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
+def cluster_connection(kubeconfig: str, endpoint: str, server_name: str = "") -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
-    return t.cast("dict[str, t.Any]", computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint))
+    return t.cast(
+        "dict[str, t.Any]", computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint, server_name)
+    )
 
 
 class FilterModule:

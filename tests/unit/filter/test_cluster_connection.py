@@ -30,3 +30,10 @@ def test_a_connection_is_that_of_the_endpoint() -> None:
     found = cluster_connection(kubeconfig("https://10.0.0.11:6443"), endpoint="api.example.com:6443")
     assert found["kubeconfig"]["clusters"][0]["cluster"]["server"] == "https://api.example.com:6443"
     assert found["kubeconfig"]["users"][0]["user"]["client-key-data"] == "a2V5"
+
+
+def test_servers_are_verified_by_another_name_only_as_long_as_it_is_given() -> None:
+    found = cluster_connection(kubeconfig("https://10.0.0.11:6443"), "api.example.com:6443", server_name="kubernetes")
+    assert found["kubeconfig"]["clusters"][0]["cluster"]["tls-server-name"] == "kubernetes"
+    lasting = cluster_connection(yaml.safe_dump(found["kubeconfig"]), "api.example.com:6443")
+    assert "tls-server-name" not in lasting["kubeconfig"]["clusters"][0]["cluster"]

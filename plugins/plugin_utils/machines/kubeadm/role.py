@@ -97,11 +97,17 @@ def told(settings: _Data, observed: str, plans: c.Iterable[_Data]) -> tuple[Clus
     return Cluster(change.why, change.faults, names, ready), change.as_dict()
 
 
-def connection(kubeconfig: str, endpoint: str) -> dict[str, t.Any]:
-    """Options of a connection, from the text of an admin kubeconfig, which names the server on which it was written. endpoint: host and port."""
+def connection(kubeconfig: str, endpoint: str, server_name: str = "") -> dict[str, t.Any]:
+    """Options of a connection, from the text of an admin kubeconfig, which names the server on which it was written. endpoint: host and port.
+
+    server_name: the name that is looked for in the server's certificate, that of the endpoint by default.
+    """
     config = yaml.safe_load(kubeconfig)
     for one in config["clusters"]:
         one["cluster"]["server"] = f"https://{endpoint}"
+        one["cluster"].pop("tls-server-name", None)
+        if server_name:
+            one["cluster"]["tls-server-name"] = server_name
     return {"kubeconfig": config}
 
 
