@@ -74,18 +74,19 @@ class ActionModule(ActionBase):
         steps = [step for stage in stages for step in stage.values() if isinstance(step, c.Mapping)] + _removed(found)
         plans = {role: plan for role, plan in _stages.plans(found).items() if role != "gpu_validation"}
         summary = gate_summary(steps) | {"stopped": stopped, "problems": problems, "providers": providers(plans)}
-        whole = playbook == "site" and "hwaccel_only_stage" not in variables
+        whole = playbook in ("site", "preflight") and "hwaccel_only_stage" not in variables
+        planned = whole and (self._task.check_mode or playbook == "preflight")
         # With problems nothing was done, and a variable may be undefined.
-        summary["machine_steps"] = [] if problems else self._steps(found, templar, whole=whole)
+        summary["machine_steps"] = [] if problems else self._steps(found, templar, planned=planned)
         if whole and not problems:
             summary["machine_steps"] = [*_phases.changes(found, variables["hostvars"]), *summary["machine_steps"]]
         summary["machine_faults"] = {} if problems else _phases.reasons(found, variables["hostvars"])
         return summary | {"succeeded": not closing.failure(summary, playbook)}
 
-    def _steps(self, found: Row, templar: Templar, *, whole: bool) -> list[str]:
-        """What the installer of the cluster has done with its machines, or would do. whole: all stages run, otherwise it does nothing."""
+    def _steps(self, found: Row, templar: Templar, *, planned: bool) -> list[str]:
+        """What the installer of the cluster has done with its machines, or with planned what it would do."""
         taken = found.get("cluster_taken") or []
-        if self._task.check_mode and whole:
+        if planned:
             role = f"cluster_{templar.template(found.get('hwaccel_installer') or '')}"
             taken = _variables.fact(found, f"{role}_outcome").get("changes") or []
         return t.cast("list[str]", _variables.plain(taken))

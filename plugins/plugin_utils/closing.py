@@ -51,14 +51,15 @@ def verdict(summary: c.Mapping[str, t.Any], check: bool = False, playbook: str =
     """The result of the run in one line. check: nothing was written."""
     if problems := summary.get("problems") or ():
         return f"{count(len(problems), 'problem')} found; nothing was changed"
+    steps = len(summary.get("machine_steps") or ())
     if playbook == "preflight":
-        return "No problems found; nothing was changed"
+        planned = f"; site would take {count(steps, 'step')} on machines" if steps else ""
+        return f"No problems found; nothing was changed{planned}"
     changes, drift = summary.get("changes") or (), summary.get("drift") or ()
     would = "would be " if check else ""
     if playbook == "teardown":
         removed = f"{count(len(changes), 'object')} {would}removed" if changes else f"nothing {would}removed"
         return f"{_nodes(summary, check)}; {removed}" if summary.get("stopped") else removed.capitalize()
-    steps = len(summary.get("machine_steps") or ())
     taken = [f"{count(steps, 'step')} on machines {would}taken"] if steps else []
     if check and steps and not summary.get("pools") and not summary.get("stopped"):
         return f"There is no node yet; {taken[0]}"

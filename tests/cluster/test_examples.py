@@ -77,6 +77,7 @@ def test_an_example_passes_the_preflight(example: str, tmp_path: pathlib.Path) -
             machines[host].write("/etc/nv_tegra_release", "# R36 (release), REVISION: 4.3, GCID: 38968081\n")
         run = rig.play("preflight", groups, "--check", clusters={name: variables})
     assert (run.rc, run.changed()) == (0, 0), run.stdout[-6000:]
-    assert any(text.startswith("make the cluster") or "initialize" in text for text in run.summary[name]["changes"]), (
-        run.summary[name]
-    )
+    steps = run.summary[name]["machine_steps"]
+    assert any("initialize the cluster on" in text for text in steps), steps
+    # They are printed, too.
+    assert all(text in run.stdout for text in steps)

@@ -51,6 +51,12 @@ def test_the_verdict_is_one_line(summary: dict[str, t.Any], check: bool, expecte
     assert closing.verdict({"pools": POOLS} | summary, check) == expected
 
 
+def test_a_preflight_tells_how_many_steps_on_machines_there_will_be() -> None:
+    assert closing.verdict({}, playbook="preflight") == "No problems found; nothing was changed"
+    told = closing.verdict({"machine_steps": ["initialize the cluster on cp1"]}, playbook="preflight")
+    assert told == "No problems found; nothing was changed; site would take 1 step on machines"
+
+
 @pytest.mark.parametrize(
     ("summary", "playbook", "expected", "failure"),
     [
