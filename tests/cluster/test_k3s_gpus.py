@@ -21,22 +21,32 @@ from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable, ensure_components
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
-from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_variables
+from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_programs, toolkit_variables
 
 pytestmark = pytest.mark.slow
 _POLICY, _LOG = "/etc/rancher/audit.yaml", "/var/log/audit.log"
 
 
 def made(
-    rig: K3sRig, folder: pathlib.Path, servers: tuple[str, ...], agents: tuple[str, ...], balancer: str = ""
+    rig: K3sRig,
+    folder: pathlib.Path,
+    servers: tuple[str, ...],
+    agents: tuple[str, ...],
+    balancer: str = "",
+    manager: bool = True,
 ) -> K3sSite:
-    """A site whose first agent has two GPUs and a driver. folder: an empty one. Skips tests if this machine cannot have the parts."""
+    """A site whose first agent has two GPUs and a driver. folder: an empty one. manager: whether this agent can install packages.
+
+    Skips tests if this machine cannot have the parts.
+    """
     try:
-        parts = gpus.ensure_gpus(say, gpus.DRIVERS)
-        toolkit = toolkit_variables(ensure_components(say), folder)
+        parts, components = gpus.ensure_gpus(say, gpus.DRIVERS), ensure_components(say)
+        toolkit = toolkit_variables(components, folder) if manager else toolkit_programs(components)
     except Unavailable as missing:
         pytest.skip(str(missing))
     site = K3sSite(rig, servers, agents, balancer, with_gpus={agents[0]: 2}, gpu_parts=parts, of_machines=toolkit)
+    if not manager:
+        site.machines[agents[0]].sh("rm /usr/bin/apt-get /usr/bin/dpkg")
     # The machine has the runtime from the role node_runtime (docs/container-runtime.md).
     site.labels = {agents[0]: {"pool": "a", "nvidia.com/gpu.deploy.container-toolkit": "false"}}
     pool = {**gpus.pool("a", "pool=a", 2), "driver": {"provider": "host"}}
@@ -55,9 +65,13 @@ def writes(site: K3sSite) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("servers", "agents", "balancer"),
-    [(("s1",), ("a1",), ""), (("cp1", "cp2", "cp3"), ("w1", "w2"), "lb")],
-    ids=["one-server", "three-servers"],
+    ("servers", "agents", "balancer", "manager"),
+    [
+        (("s1",), ("a1",), "", True),
+        (("n1",), ("m1",), "", False),
+        (("cp1", "cp2", "cp3"), ("w1", "w2"), "lb", True),
+    ],
+    ids=["one-server", "without-a-package-manager", "three-servers"],
 )
 def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(
     k3s_rig: K3sRig,
@@ -66,12 +80,13 @@ def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(
     servers: tuple[str, ...],
     agents: tuple[str, ...],
     balancer: str,
+    manager: bool,
 ) -> None:
-    site = made(k3s_rig, tmp_path, servers, agents, balancer)
+    site = made(k3s_rig, tmp_path, servers, agents, balancer, manager)
     with_gpus = site.machines[agents[0]]
     checked = site.play("site", "--check")
     assert checked.rc == 0, checked.stdout[-6000:]
-    assert with_gpus.sh("ls /usr/local/bin/k3s /usr/bin/nvidia-ctk 2>/dev/null || :") == ""
+    assert with_gpus.sh("ls /usr/local/bin/k3s /usr/bin/nvidia-ctk /usr/local/bin/nvidia-ctk 2>/dev/null || :") == ""
     began = time.monotonic()
     first = site.play("site")
     between = time.monotonic()
@@ -81,8 +96,9 @@ def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(
     # A pod has computed.
     assert names.PROOF in node["metadata"]["annotations"]
     # K3s has found the runtime when it started first, so nothing was restarted for it.
+    folder = "/usr/bin" if manager else "/usr/local/bin"
     config = with_gpus.read(f"{DATA}/agent/etc/containerd/config.toml")
-    assert "runtimes.'nvidia'.options" in config and "/usr/bin/nvidia-container-runtime" in config
+    assert "runtimes.'nvidia'.options" in config and f"{folder}/nvidia-container-runtime" in config
     taken = first.summary["one"]["machine_steps"]
     assert [text for text in taken if text.startswith("toolkit: ")] and not [
         text for text in taken if text.startswith("node_runtime: ")

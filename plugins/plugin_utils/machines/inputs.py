@@ -284,6 +284,7 @@ def batch(value: t.Any, where: str) -> list[Fault]:
     return [Fault(what, where, "", "give a number above 0, or one such as 10%")]
 
 
+_PROGRAMS = values.listed(values.fields(_NAMED_FILE, "a program", ("name", "source", "checksum")), "programs")
 _ARCHIVES = values.listed(values.fields(_NAMED_FILE, "an archive", ("source", "checksum")), "archives")
 #: By role, and by the name of a variable without the role. None: the playbook computes the variable.
 _MORE: dict[str, dict[str, values.Check | None]] = {
@@ -307,7 +308,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
     },
     "cluster_kubeadm": {
         "version": values.matching(re.compile(r"1\.[0-9]{1,3}\.[0-9]{1,3}"), "not a version of Kubernetes", "1.36.4"),
-        "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("name", "source", "checksum")), "programs"),
+        "programs": _PROGRAMS,
         "images": _ARCHIVES,
         "cni_plugins": _ARCHIVES,
         "runtime_packages": values.listed(_NAME, "packages"),
@@ -387,6 +388,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "drain_timeout": values.seconds(),
         "min_disk_gib": values.number(0),
         "toolkit_version": _VERSION,
+        "programs": _PROGRAMS,
         "repository_url": _URL,
         "archive": _ADDRESS_OF_FILE,
         "archive_checksum": _SHA256,

@@ -15,7 +15,13 @@ import subprocess
 import tarfile
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import cdi, containerd, docker, plan
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime import (
+    cdi,
+    containerd,
+    docker,
+    plan,
+    programs,
+)
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run, playbook
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import PINS, Components
 from ansible_collections.hwaccel.gpu.tests.node.rig.login import allow_ssh
@@ -74,17 +80,30 @@ def _packed(components: Components, folder: pathlib.Path) -> pathlib.Path:
     return archive
 
 
+#: The tests must not depend on the disk and the clock of the machine on which they run.
+_ANYWHERE = {"node_runtime_min_disk_gib": 0.1, "node_runtime_skipped_checks": ["clock"]}
+
+
+def _checksum(path: pathlib.Path) -> str:
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
 def toolkit_variables(components: Components, folder: pathlib.Path) -> dict[str, t.Any]:
     """Of machines whose toolkit is installed from an archive. folder: an empty folder."""
     archive = _packed(components, folder)
     return {
         "node_runtime_toolkit_source": "archive",
         "node_runtime_archive": str(archive),
-        "node_runtime_archive_checksum": f"sha256:{hashlib.sha256(archive.read_bytes()).hexdigest()}",
-        # The tests must not depend on the disk and the clock of the machine on which they run.
-        "node_runtime_min_disk_gib": 0.1,
-        "node_runtime_skipped_checks": ["clock"],
+        "node_runtime_archive_checksum": _checksum(archive),
+        **_ANYWHERE,
     }
+
+
+def toolkit_programs(components: Components) -> dict[str, t.Any]:
+    """Of machines without a package manager."""
+    paths = {name: components.program(name) for name in programs.NEEDED}
+    given = [{"name": name, "source": str(path), "checksum": _checksum(path)} for name, path in paths.items()]
+    return {"node_runtime_toolkit_source": programs.SOURCE, "node_runtime_programs": given, **_ANYWHERE}
 
 
 @dataclasses.dataclass

@@ -273,6 +273,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("repository_url", "ftp://mirror.example.com", ("not the address of a web server",)),
         ("repository_password", ["planted"], ("a list is not a string",)),
         ("repository_key", ["planted"], ("a list is not a string",)),
+        ("programs", [{"name": "nvidia-ctk", "source": "/files/nvidia-ctk"}], ("checksum",)),
         ("archive", "toolkit.tar.gz", ("neither an address nor an absolute path",)),
         ("archive_checksum", "sha256:12", ("is not a checksum",)),
         ("archive_checksum", "0" * 64, ("is not a checksum",)),

@@ -175,6 +175,7 @@ GIVEN: dict[str, dict[str, t.Any]] = {
         "repository_username": "ops",
         "repository_password": "secret",
         "archive": "/a.tar",
+        "programs": [{"name": "nvidia-ctk", "source": "/files/nvidia-ctk", "checksum": kubeadm.SUM}],
         "toolkit_version": "1.20.1",
         "restart": True,
     },

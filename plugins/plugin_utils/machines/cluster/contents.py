@@ -16,7 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import H
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.record import FileBefore
 
 Settings = c.Mapping[str, t.Any]
-#: Settings that list files with source and checksum, of which an installer may lack the last one.
+#: Settings that list files with source and checksum. Not every role has each of them.
 FILES = ("programs", "images", "cni_plugins")
 
 

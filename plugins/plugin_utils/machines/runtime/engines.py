@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
     docker,
     drop_ins,
     originals,
+    programs,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.prerequisites import is_tegra
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
@@ -97,7 +98,7 @@ def engines(host: Host, settings: Settings) -> tuple[list[Engine], list[str], li
 
 def provider(host: Host, settings: Settings, kept: Record) -> tuple[str, str, list[Fault]]:
     """The provider, why, and problems of the requested provider."""
-    requested, immutable, config = settings["provider"], _immutable(host), settings["containerd_config"]
+    requested, immutable, config = settings["provider"], _immutable(host, settings), settings["containerd_config"]
     if requested:
         faults = []
         if requested == HWACCEL and immutable:
@@ -168,7 +169,10 @@ def ends_pods(host: Host, engine: Engine) -> bool:
     return engine.name == "docker" and not docker.keeps_containers(host)
 
 
-def _immutable(host: Host) -> str:
+def _immutable(host: Host, settings: Settings) -> str:
+    """Why nothing can be installed, empty if it can be."""
+    if programs.used(settings) and host.fact("etc_writable"):
+        return "" if host.fact("local_writable") else f"{programs.FOLDER} is read-only"
     if host.fact("ostree"):
         return "its system is an image (ostree)"
     return "" if host.fact("usr_writable") and host.fact("etc_writable") else "its system is read-only"

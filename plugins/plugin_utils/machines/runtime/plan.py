@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
     engines,
     originals,
     prerequisites,
+    programs,
     toml,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime.rendering import Rendered, RuntimeSettings
@@ -55,7 +56,8 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     changes: paths whose texts differ. staged: texts by path for checks; checks: commands that validate them, each with name and argv.
     actions: for services that do not run with the files on disk, as services.Action.
     drain: why the node is drained before these, empty if it is not; releases: whether this run or an earlier one may have drained the node.
-    toolkit: whether packages are installed (install), with which manager, and their names. cdi: how the specification is generated, or empty.
+    toolkit: whether it is installed (install), with which manager and names of packages. programs: those that are installed instead, as programs.missing
+    documents them. cdi: how the specification is generated, or empty.
     ahead: whether all this is done before the cluster brings the container engine. selinux: whether container_use_devices is enabled.
     originals: paths to copy before the first change.
     record: text for teardown, empty if the machine has it already.
@@ -101,7 +103,8 @@ def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: 
     faults += made.faults
     selinux = bool(settings["selinux"]) and host.selinux and host.fact(_BOOLEAN).endswith("off")
     new = originals.recorded(kept, host, made.contents)
-    if toolkit["install"] and not host.fact("package"):
+    new = dataclasses.replace(new, files=programs.recorded(new, host, toolkit["programs"]))
+    if toolkit["names"] and toolkit["install"] and not host.fact("package"):
         new = dataclasses.replace(new, packages=PACKAGES)
     if selinux:
         new = dataclasses.replace(new, settings={_BOOLEAN: "off", **new.settings})
@@ -112,6 +115,7 @@ def _ours(host: Host, settings: Settings, kept: Record, made: Rendered, faults: 
         **drained,
         "actions": [restart.action.as_dict() for restart in restarts],
         "toolkit": toolkit,
+        "programs": toolkit["programs"],
         "ahead": engines.coming(host, settings) is not None,
         "selinux": selinux,
         "originals": [path for path in added if new.files[path].existed],
@@ -171,7 +175,8 @@ def restored(host: Host, settings: Settings) -> dict[str, t.Any]:
     kept = record.read(host, originals.ROLE) or Record()
     contents, absent, messages = originals.restored(kept, host, settings["containerd_config"], settings["handler"])
     # The specification, if units of the role have generated it.
-    made = Rendered(contents=contents, absent=absent + [cdi.SPEC] * (cdi.OURS in str(absent)), messages=messages)
+    made = Rendered(contents=contents, absent=[*absent, *programs.restored(kept, host)], messages=messages)
+    made.absent += [cdi.SPEC] * (cdi.OURS in str(absent))
     touched = {one.path for one in contents if one.text != host.text(one.path)} | set(absent)
     restarts = []
     for engine in engines.ENGINES:
@@ -228,7 +233,9 @@ def _desired(host: Host, settings: Settings) -> RuntimeSettings:
     return RuntimeSettings(
         settings["default_runtime"],
         settings["cdi"],
-        host.fact("runtime_binary") or RuntimeSettings.binary,
+        programs.path(programs.RUNTIME)
+        if programs.used(settings)
+        else host.fact("runtime_binary") or RuntimeSettings.binary,
         settings["handler"],
     )
 
@@ -260,7 +267,11 @@ def _described(host: Host) -> dict[str, t.Any]:
 
 
 def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t.Any]:
-    """Whether packages are installed, and with which package manager."""
+    """Whether it is installed, and how."""
+    if programs.used(settings):
+        faults += programs.faults(host, settings)
+        found = programs.missing(host, settings)
+        return {"install": bool(found), "manager": "", "names": [], "programs": found}
     source, version, package = settings["toolkit_source"], str(settings["toolkit_version"]), host.fact("package")
     manager = next(
         (name.removesuffix("-get") for name in ("apt-get", "dnf") if name in host.fact("managers").split()), ""
@@ -268,25 +279,23 @@ def _toolkit(host: Host, settings: Settings, faults: list[Fault]) -> dict[str, t
     right = bool(package) and (not version or package == version or package.startswith(f"{version}-"))
     if not source:
         if not host.fact("runtime_binary"):
-            next_step = (
-                "set node_runtime_toolkit_source to repository or archive, or install nvidia-container-toolkit yourself"
-            )
+            next_step = "set node_runtime_toolkit_source to repository, archive or programs, or install nvidia-container-toolkit yourself"
             faults.append(
                 Fault("NVIDIA's container toolkit is not installed", "node_runtime_toolkit_source", "", next_step)
             )
-        return {"install": False, "manager": manager, "names": []}
+        return {"install": False, "manager": manager, "names": [], "programs": []}
     for requested, needed in (("repository", "repository_key"), ("archive", "archive")):
         if source == requested and not settings[needed]:
             next_step = f"set node_runtime_{needed}"
             what = f"the toolkit cannot be installed: node_runtime_toolkit_source is {requested}"
             faults.append(Fault(what, f"node_runtime_{needed}", "it is not set", next_step))
     if not right and not manager:
-        next_step = "install nvidia-container-toolkit yourself and leave node_runtime_toolkit_source empty"
+        next_step = "set node_runtime_toolkit_source to programs"
         faults.append(
             Fault("packages cannot be installed on this machine", "", "it has neither apt-get nor dnf", next_step)
         )
     pin = {"apt": "={}-*", "dnf": "-{}"}.get(manager, "").format(version) if version else ""
-    return {"install": not right, "manager": manager, "names": [name + pin for name in PACKAGES]}
+    return {"install": not right, "manager": manager, "names": [name + pin for name in PACKAGES], "programs": []}
 
 
 def _toolkit_config(host: Host, settings: Settings, kept: Record) -> list[Content]:
@@ -304,7 +313,9 @@ def _messages(
 ) -> list[str]:
     messages = []
     version, package = settings["toolkit_version"], host.fact("package")
-    if toolkit["install"]:
+    if toolkit["programs"]:
+        messages.append(f"the programs of NVIDIA's container toolkit are installed in {programs.FOLDER}")
+    elif toolkit["install"]:
         messages.append(
             f"nvidia-container-toolkit {version or '(newest)'} is installed by {toolkit['manager']}"
             + (f" in place of {package}" if package else "")
@@ -334,6 +345,7 @@ def _result(host: Host, who: str, made: Rendered, faults: list[Fault]) -> dict[s
         "checks": [check.as_dict() for check in made.checks],
         "actions": [],
         "toolkit": {"install": False},
+        "programs": [],
         "ahead": False,
         "selinux": False,
         "originals": [],

@@ -15,6 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.runtime impor
     docker,
     drop_ins,
     originals,
+    programs,
 )
 
 _RANCHER = ("k3s", "rke2")
@@ -48,6 +49,8 @@ _FACTS: dict[str, tuple[str, ...]] = {
     "ostree": ("exists", "/run/ostree-booted"),
     "usr_writable": ("writable", "/usr"),
     "etc_writable": ("writable", "/etc"),
+    "local_writable": ("writable", "/usr/local"),
+    "architecture": ("output", "uname", "-m"),
     "tegra": ("lines", "/etc/nv_tegra_release", "^# R"),
     "csv": ("paths", "/etc/nvidia-container-runtime/host-files-for-container.d/*.csv"),
     "gpus": ("pci", _NVIDIA, "^0x03"),
@@ -89,6 +92,7 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     return Request(
         files=(config, *_FILES, originals.RECORD, *map(originals.original, (*_FILES, config))),
         imports=(config,),
+        checksums=tuple(map(programs.path, programs.NAMES)),
         units=_UNITS,
         commands=(
             *(CommandRequest(name, (program, "--version")) for name, program in _VERSIONS.items()),

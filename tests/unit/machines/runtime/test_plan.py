@@ -39,6 +39,7 @@ SETTINGS: dict[str, t.Any] = {
     "toolkit_version": "1.20.1",
     "repository_key": "",
     "archive": "",
+    "programs": [],
     "drain": "ends_pods",
 }
 FACTS = {
