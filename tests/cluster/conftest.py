@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import NEXT
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition

@@ -10,8 +10,9 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOLDER, NEXT, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT, VERSION
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOLDER, K3sSite
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 
 #: Planted.

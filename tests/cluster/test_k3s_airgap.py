@@ -18,7 +18,8 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, VERSION, K3sRig, system_images
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, K3sRig, system_images
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import VERSION
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, FOLDER, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import file_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE

@@ -13,8 +13,9 @@ import json
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import INSIDE, VERSION, K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import INSIDE, K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT, VERSION
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.test_k3s_ha import REINSTALL
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine

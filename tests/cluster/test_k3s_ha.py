@@ -11,8 +11,9 @@ import time
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, NEXT, REINSTALL, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT, VERSION
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, REINSTALL, K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 

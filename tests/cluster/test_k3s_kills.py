@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.tests.cluster.rig import kills
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import NEXT, K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import K3sSite
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.trial import Trial
 

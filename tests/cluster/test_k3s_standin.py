@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stand-in for K3s without machines: its table of behaviours, and what ends it before it touches anything.
 
-Each line of tests/cluster/k3s/behaviours.yml has a place in K3s' code and one test. With HWACCEL_K3S=path the tests of this file and of those beside it run a
-real binary. This has not been done yet. Go tests of the table are run by tests/node/components/test_go.py, because they download a module.
+Each line of tests/cluster/k3s/behaviours.yml has a place in K3s' code and one test. With real binaries (k3s_binaries.py of the rig) the
+tests of this file and of those beside it run these. This has not been done yet. Go tests of the table are run by tests/node/components/test_go.py, because
+they download a module.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import subprocess
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import REAL, SOURCES, VERSION, ensure_binary
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import REAL, SOURCES, ensure_binary
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import VERSION
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 

@@ -20,7 +20,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import VERSION
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable

@@ -17,7 +17,8 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authorities
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import VERSION, K3sRig, next_version
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT, VERSION
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
@@ -33,7 +34,7 @@ def server() -> c.Iterator[Installed]:
     if reason := unmet_precondition():
         pytest.skip(reason)
     try:
-        rig = K3sRig(say, next_version())
+        rig = K3sRig(say, NEXT)
     except Unavailable as missing:
         pytest.skip(str(missing))
     with contextlib.closing(rig):
@@ -254,6 +255,6 @@ def test_the_port_gets_a_certificate_of_the_new_authority_if_that_is_asked_for(s
 def test_a_newer_binary_brings_newer_parts(server: Installed) -> None:
     assert versions(server) == [VERSION]
     before = server.machine.sh(f"readlink {DATA}/data/current")
-    server.machine.sh(f"install /opt/k3s/k3s-{next_version()} /usr/local/bin/k3s; systemctl restart k3s", seconds=120)
-    server.machine.wait("the node has the version", lambda: versions(server) == [next_version()])
+    server.machine.sh(f"install /opt/k3s/k3s-{NEXT} /usr/local/bin/k3s; systemctl restart k3s", seconds=120)
+    server.machine.wait("the node has the version", lambda: versions(server) == [NEXT])
     assert server.machine.sh(f"readlink {DATA}/data/previous") == before

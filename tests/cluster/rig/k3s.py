@@ -7,7 +7,7 @@ with contextlib.closing(K3sRig(say)) as rig:
     machine = rig.machine("s1")
     machine.sh(f"install {rig.k3s.inside} /usr/local/bin/k3s")
 
-HWACCEL_K3S names a real binary, which machines have instead of the stand-in.
+With real binaries (k3s_binaries.py) machines have these instead of the stand-in.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder, locked
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import NodesRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.images import ensure_nft
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import VERSION as KUBERNETES
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import Programs, ensure_programs, next_patch
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import REAL, VERSION
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import images as real_images
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.programs import Programs, ensure_programs
 from ansible_collections.hwaccel.gpu.tests.node.rig import components
 from ansible_collections.hwaccel.gpu.tests.node.rig import images as native
 from ansible_collections.hwaccel.gpu.tests.node.rig.archive import Image, Layer
@@ -42,9 +43,6 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import FIRST
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
 SOURCES = pathlib.Path(__file__).parents[1] / "k3s"
-VERSION = f"{KUBERNETES}+k3s1"
-#: A real binary of the user's.
-REAL = "HWACCEL_K3S"
 #: Folder on machines with binaries, parts and archives of each version.
 INSIDE = "/opt/k3s"
 ARCHIVE = "k3s-airgap-images-amd64.tar"
@@ -92,12 +90,6 @@ class K3s:
             str(self.parts): f"{INSIDE}/{self.version}",
             str(self.images): f"{INSIDE}/images-{self.version}",
         }
-
-
-def next_version(version: str = VERSION) -> str:
-    """The next patch release, for upgrades."""
-    kubernetes, _plus, build = version.partition("+")
-    return f"{next_patch(kubernetes)}+{build}"
 
 
 def system_images() -> dict[str, str]:
@@ -155,8 +147,8 @@ def ensure_k3s(say: Say, version: str = VERSION) -> K3s:
     programs = ensure_programs(say, version)
     kubectl, kubectl_key = ensure_kubectl(say)
     parts = _ensure_parts(programs, kubectl, kubectl_key, ensure_nft(say), say)
-    images = _ensure_images(programs, pathlib.Path(busybox), say)
-    return K3s(version, pathlib.Path(os.environ.get(REAL) or binary), parts, images)
+    archives = real_images(version) if REAL else _ensure_images(programs, pathlib.Path(busybox), say)
+    return K3s(version, REAL.get(version, binary), parts, archives)
 
 
 def _ensure_parts(

@@ -12,14 +12,12 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, K3s, K3sRig, next_version
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ARCHIVE, K3s, K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import Site, file_of, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import BUSYBOX
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
-#: The release after it, for upgrades.
-NEXT = next_version()
 POD_SUBNET, SERVICE_SUBNET = "10.42.0.0/16", "10.43.0.0/16"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_k3s"
 DATA = "/var/lib/rancher/k3s"

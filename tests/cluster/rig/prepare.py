@@ -13,7 +13,7 @@ from __future__ import annotations
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_packages
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ensure_parts
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import ensure_k3s
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import NEXT
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import NEXT
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.small_debian import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
