@@ -37,9 +37,9 @@ options:
   wish:
     description: >-
       C(cluster), its name in the inventory; C(nodes), the names of those that it has, empty if it could not be asked; C(lost), those of machines that are
-      gone for good; C(confirm), the fingerprint of the certificate authority that is replaced; C(at_a_time), a number or a percentage of agents. For
-      V(cluster_k3s) C(what), V(certificate authorities), V(token) or V(encryption keys); C(token), the one that servers are to have; C(confirm) is the name of
-      the key, if that is replaced.
+      gone for good; C(confirm), the fingerprint of the certificate authority that is replaced; C(at_a_time), a number or a percentage of agents; C(what),
+      V(certificate authorities) or V(encryption keys), for V(cluster_k3s) also V(token), and C(token), the one that servers are to have; C(confirm) is the
+      name of the key, if that is replaced. For V(cluster_kubeadm) also C(members), of etcd, and C(retired), machines that leave.
     type: dict
     required: true
 """
@@ -75,7 +75,8 @@ _value:
       elements: str
     steps:
       description: >-
-        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop); for V(cluster_k3s) V(rotate), V(write), V(make), V(save) or
+        In order, each with C(do), a phase (V(trust), V(reissue), V(request) or V(drop); V(add), V(promote), V(rewrite) or V(drop) of a key, and C(copies),
+        whether the server gets the keys of the owner; for V(cluster_k3s) V(rotate), V(write), V(make), V(save) or
         V(restart)); C(hosts), its machines; C(serves), whether these are servers; C(pods), static pods that are restarted; and C(text).
       type: list
       elements: dict

@@ -8,6 +8,7 @@ control.py configured ENDPOINT           prints the version of Kubernetes in the
 control.py configure ADDRESS PATH        writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
 control.py proxied ADDRESS               prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 control.py publish ADDRESS               writes the certificate authorities of this server where clients read them
+control.py reencrypt ADDRESS             lets the API server of this machine write all Secrets again, and so encrypt them with the key of now
 control.py restart POD...                lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
 control.py extend ADDRESS SECONDS        lets bootstrap tokens of this run end after this time, and so the certificates that kubeadm has uploaded
 control.py withdraw ADDRESS              deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 FOLDER = "/etc/kubernetes"
@@ -37,6 +39,8 @@ MERGE = "application/merge-patch+json"
 OURS = b"hwaccel.gpu"
 #: Seconds for an answer.
 PATIENCE = 10
+#: Objects of an answer.
+PAGE = 200
 
 
 def ask(url, tls, method="GET", body=None, kind="application/json"):
@@ -198,6 +202,30 @@ def withdraw(address):
             print(f"delete the secret {name}")
 
 
+def reencrypt(address):
+    """Only those are written that are stored with another key (noopGuard and transformState in storage/etcd3 of Kubernetes)."""
+    tls, server = administrator(), f"https://{joined(address, '6443')}"
+    following, count = "", 0
+    while True:
+        body = json.loads(ask(f"{server}/api/v1/secrets?limit={PAGE}{following}", tls))
+        for one in body["items"]:
+            meta = one["metadata"]
+            url = f"{server}/api/v1/namespaces/{meta['namespace']}/secrets/{meta['name']}"
+            try:
+                ask(url, tls, "PUT", json.dumps({"apiVersion": "v1", "kind": "Secret", **one}).encode("utf-8"))
+            except urllib.error.HTTPError as error:
+                # It was deleted, or others have written it since it was read: all API servers encrypt with the key.
+                if error.code not in (404, 409):
+                    raise OSError(
+                        f"the Secret {meta['namespace']}/{meta['name']} could not be written: {error}"
+                    ) from None
+        count += len(body["items"])
+        if not body["metadata"].get("continue"):
+            break
+        following = "&continue=" + urllib.parse.quote(body["metadata"]["continue"], safe="")
+    print(f"write {count} Secrets")
+
+
 def configured(endpoint):
     url = f"https://{endpoint}/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
     text = json.loads(ask(url, administrator()))["data"]["ClusterConfiguration"]
@@ -205,7 +233,7 @@ def configured(endpoint):
 
 
 def main(command, *arguments):
-    does = {one.__name__: one for one in (configure, configured, extend, publish, restart, withdraw)}
+    does = {one.__name__: one for one in (configure, configured, extend, publish, reencrypt, restart, withdraw)}
     if command in does:
         does[command](*arguments)
         return 0

@@ -75,6 +75,7 @@ def look(snapshots):
         "authority": read(KUBERNETES + "/pki/ca.crt"),
         "missing": [name for name in NEEDED if not os.path.exists(f"{ROOT}{KUBERNETES}/{name}")],
         "member": member(manifest()),
+        "encryption": os.path.exists(f"{ROOT}{KUBERNETES}/pki/secrets-encryption.yaml"),
         "data": os.path.exists(f"{ROOT}{DATA}/member"),
         "snapshots": {path[len(ROOT) :]: os.path.getsize(path) for path in paths},
         "record": json.loads(read(os.path.dirname(snapshots) + "/restore.json") or "{}"),

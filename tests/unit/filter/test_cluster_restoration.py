@@ -18,6 +18,7 @@ WISH = {
     "why": "",
     "confirm": MINE,
     "moment": "NOW",
+    "encrypted": False,
 }
 
 

@@ -13,7 +13,14 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.hwaccel.gpu.plugins.filter.cluster_rotation import cluster_rotation
 from ansible_collections.hwaccel.gpu.tests.unit.machines.kubeadm.test_rotation import MACHINES, MINE, NODES, looks
 
-WISH = {"cluster": "one", "nodes": NODES, "lost": [], "confirm": MINE, "at_a_time": "2"}
+WISH = {
+    "what": "certificate authorities",
+    "cluster": "one",
+    "nodes": NODES,
+    "lost": [],
+    "confirm": MINE,
+    "at_a_time": "2",
+}
 
 
 def test_a_rotation_is_planned_from_what_machines_have_printed() -> None:

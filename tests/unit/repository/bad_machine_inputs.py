@@ -107,6 +107,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("ignored_errors", [{"x": 1}], ("cluster_kubeadm_ignored_errors",)),
         ("skipped_phases", [{"x": 1}], ("cluster_kubeadm_skipped_phases",)),
         ("configuration", "words", ("cluster_kubeadm_configuration",)),
+        ("secrets_encryption", "perhaps", ("cluster_kubeadm_secrets_encryption",)),
         ("configuration", {"KubeletConfig": {}}, ("KubeletConfig",)),
         ("configuration", {"KubeletConfiguration": []}, ("cluster_kubeadm_configuration.KubeletConfiguration",)),
         ("snapshot", ["cp1:/a.db"], ("a list",)),

@@ -69,6 +69,7 @@ OLD_PYTHONS = {
     "roles/cluster_k3s/files/rotate.py",
     "roles/cluster_k3s/files/rotate_ca.py",
     "roles/cluster_kubeadm/files/control.py",
+    "roles/cluster_kubeadm/files/encryption.py",
     "roles/cluster_kubeadm/files/unpack.py",
     "roles/cluster/files/leftovers.py",
     "roles/cluster_kubeadm/files/restore.py",

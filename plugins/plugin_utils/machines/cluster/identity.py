@@ -23,7 +23,7 @@ def faults(machines: c.Sequence[Machine], answer: Answer) -> list[Fault]:
     """Machines of other distributions, of several clusters, in another role, and an endpoint of another cluster."""
     # Then machines have the old authority, the new one, or both.
     owners = _rotating(machines) or [*_several(machines), *_endpoint(machines, answer)]
-    return [*_foreign(machines), *_roles(machines), *owners, *_unlike(machines)]
+    return [*_foreign(machines), *_roles(machines), *owners, *_unlike(machines), *_rekeying(machines)]
 
 
 def authorities(machines: c.Iterable[Machine]) -> dict[str, list[str]]:
@@ -60,6 +60,19 @@ def _rotating(machines: c.Iterable[Machine]) -> list[Fault]:
         return []
     what = f"the certificate authority of the cluster is being replaced, which is not completed on {some(begun)}"
     return [Fault(what, "", "", "complete it by the entry rotate_ca of the role that has installed the cluster")]
+
+
+def _rekeying(machines: c.Iterable[Machine]) -> list[Fault]:
+    """A server that joins or is upgraded meanwhile could miss a key."""
+    begun = [one.host for one in machines if one.found and one.found.rekeying]
+    if not begun:
+        return []
+    what = f"the key with which Secrets are encrypted is being replaced, which is not completed on {some(begun)}"
+    return [
+        Fault(
+            what, "", "", "complete it by the entry rotate_encryption_keys of the role that has installed the cluster"
+        )
+    ]
 
 
 def _several(machines: c.Iterable[Machine]) -> list[Fault]:

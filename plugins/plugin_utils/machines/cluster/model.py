@@ -31,7 +31,7 @@ class Found:
     control_plane: the lowest version of a server's control plane. days: until the first certificate of a server expires, None if there is none.
     expired: whether one has, and an installer can renew it: until then nothing trusts the server.
     behind: why a member does not run as it is set. begun: whether an earlier run has begun to change that.
-    rotating: whether it is about to get another certificate authority.
+    rotating: whether it is about to get another certificate authority. rekeying: whether it is about to get another key of Secrets.
     """
 
     state: str = ABSENT
@@ -49,6 +49,7 @@ class Found:
     behind: tuple[str, ...] = ()
     begun: bool = False
     rotating: bool = False
+    rekeying: bool = False
 
     def as_dict(self) -> dict[str, t.Any]:
         lists = {name: list(getattr(self, name)) for name in _TUPLES}

@@ -20,7 +20,14 @@ import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.documents import CLUSTER, KUBELET, PROXY
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.documents import (
+    CLUSTER,
+    ENCRYPTION_ARGUMENT,
+    KUBELET,
+    PROXY,
+    merged,
+)
 
 Document = c.Mapping[str, t.Any]
 #: ConfigMap and key of each kind (cmd/kubeadm/app/constants/constants.go).
@@ -48,6 +55,7 @@ _DEFAULTED = {"clusterName", "certificatesDir", "etcd.local.dataDir"}
 _NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|ms|s|m|h))+")
 _ABSENT = object()
+_ENCRYPTS = {"name": ENCRYPTION_ARGUMENT, "value": places.ENCRYPTION}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +79,11 @@ def change(observed: c.Mapping[str, t.Any], applied: Document, wanted: c.Mapping
             faults += _proxy(found, wanted) if kind == PROXY else []
             continue
         old = yaml.safe_load(found["data"].get(key, "")) or {}
-        faults += _fixed(old, wanted[kind]) if kind == CLUSTER else []
+        faults += [*_fixed(old, wanted[kind]), *_decrypted(old, wanted[kind])] if kind == CLUSTER else []
         before = applied.get(kind, {})
-        new = _merged(old, before, wanted[kind])
-        differing = (before and before != wanted[kind]) or not _same(old, wanted[kind])
+        to_be = _with_others(old, before, wanted[kind]) if kind == CLUSTER else wanted[kind]
+        new = _merged(old, before, to_be)
+        differing = (before and before != wanted[kind]) or not _same(old, to_be)
         paths = list(_paths(old, new)) if differing else []
         pending = _PENDING in found["annotations"]
         if paths or pending:
@@ -97,6 +106,27 @@ def _fixed(old: Document, wanted: Document) -> list[Fault]:
         next_step = f"set {variable} to what the cluster has, or make another cluster"
         faults.append(Fault(f"the {what} of a cluster cannot be changed", variable, why, next_step))
     return faults
+
+
+def _decrypted(old: Document, wanted: Document) -> list[Fault]:
+    """API servers without the keys could read no Secret any more."""
+    if _ENCRYPTS not in _arguments(old) or _ENCRYPTS in _arguments(wanted):
+        return []
+    where = "cluster_kubeadm_secrets_encryption"
+    why = "API servers without their keys could read none of them"
+    return [Fault("Secrets of the cluster are encrypted, and would not be any more", where, why, f"set {where}: true")]
+
+
+def _arguments(document: Document) -> list[t.Any]:
+    return list(_at(document, "apiServer.extraArgs") or ())
+
+
+def _with_others(old: Document, before: Document, wanted: Document) -> Document:
+    """Lists replace one another. If a user gives no arguments, those of others stay beside that of the role."""
+    if _arguments(wanted) != [_ENCRYPTS]:
+        return wanted
+    others = [one for one in _arguments(old) if one != _ENCRYPTS and one not in _arguments(before)]
+    return merged(wanted, {"apiServer": {"extraArgs": [*others, _ENCRYPTS]}})
 
 
 def _proxy(found: t.Any, wanted: c.Mapping[str, Document]) -> list[Fault]:

@@ -15,6 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
 
 _API, _KUBELET, _PROXY = "kubeadm.k8s.io/v1beta4", "kubelet.config.k8s.io/v1beta1", "kubeproxy.config.k8s.io/v1alpha1"
 CLUSTER, KUBELET, PROXY = "ClusterConfiguration", "KubeletConfiguration", "KubeProxyConfiguration"
@@ -22,6 +23,8 @@ CLUSTER, KUBELET, PROXY = "ClusterConfiguration", "KubeletConfiguration", "KubeP
 _TOKEN_TTL = "15m"
 #: Taint of a server (https://kubernetes.io/docs/reference/labels-annotations-taints/#node-role-kubernetes-io-control-plane).
 _SERVER_TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+#: Of kube-apiserver.
+ENCRYPTION_ARGUMENT = "encryption-provider-config"
 Data = c.Mapping[str, t.Any]
 Document = dict[str, t.Any]
 
@@ -56,7 +59,8 @@ def components(settings: Data) -> dict[str, Document]:
     """What the cluster keeps in itself for its machines, by kind: what `init` gives it, and later runs change it to. Without the version."""
     found = [_cluster(settings), _kubelet(settings)]
     found += [_proxy(settings)] if settings["proxy_mode"] != "none" else []
-    made = {one["kind"]: merged(one, settings["configuration"].get(one["kind"], {})) for one in found}
+    given = _given(settings)
+    made = {one["kind"]: merged(one, given.get(one["kind"], {})) for one in found}
     del made[CLUSTER]["kubernetesVersion"]
     return made
 
@@ -160,8 +164,28 @@ def _proxy(settings: Data) -> Document:
     return {"apiVersion": _PROXY, "kind": PROXY, **mode}
 
 
+def given_arguments(settings: Data) -> list[str]:
+    """Names of arguments of kube-apiserver that users set."""
+    return [str(one.get("name")) for one in _arguments(settings) if isinstance(one, c.Mapping)]
+
+
+def _arguments(settings: Data) -> list[t.Any]:
+    found = settings["configuration"].get(CLUSTER, {}).get("apiServer") or {}
+    listed = found.get("extraArgs") if isinstance(found, c.Mapping) else None
+    return list(listed) if isinstance(listed, list) else []
+
+
+def _given(settings: Data) -> Document:
+    """What is merged into the role's own. Lists replace one another, and with other arguments of a user nothing would be encrypted."""
+    given: Document = dict(settings["configuration"])
+    if not settings["secrets_encryption"]:
+        return given
+    arguments = [*_arguments(settings), {"name": ENCRYPTION_ARGUMENT, "value": places.ENCRYPTION}]
+    return merged(given, {CLUSTER: {"apiServer": {"extraArgs": arguments}}})
+
+
 def _text(settings: Data, documents: c.Sequence[Document]) -> str:
-    given = settings["configuration"]
+    given = _given(settings)
     merged_documents = [merged(one, given.get(one["kind"], {})) for one in documents]
     return plain_yaml.text(merged_documents, start=True)
 

@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.model
     Found,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, version_of
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import encryption, places
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import certificates
 
 #: A kubelet without a configuration ends within a second and is started again, so one that runs for longer has another configuration.
@@ -45,6 +45,7 @@ def found(host: Host) -> Found:
         days=issued.days,
         expired=issued.expired and issued.renewable,
         rotating=bool(host.fact("rotating")),
+        rekeying=encryption.replacing(host),
     )
 
 

@@ -61,6 +61,8 @@ def restored(host: Host, settings: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
             *ours,
             *(unpacking.files(host) if recorded else ()),
             *([places.SECRETS] if host.fact("secrets") else []),
+            # kubeadm resets no machine on which it has made nothing yet.
+            *([places.ENCRYPTION] if recorded and host.fact("encryption_kept") else []),
         ],
         "restores": originals,
         "reload_units": bool(stops or originals),

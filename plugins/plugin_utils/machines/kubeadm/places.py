@@ -46,6 +46,8 @@ AUTHORITY_KEYS = (f"{KUBERNETES}/pki/ca.key", f"{KUBERNETES}/pki/front-proxy-ca.
 ETCD_AUTHORITY_KEY = f"{KUBERNETES}/pki/etcd/ca.key"
 ADMIN, KUBELET_CONF = f"{KUBERNETES}/admin.conf", f"{KUBERNETES}/kubelet.conf"
 API_CERTIFICATE = f"{KUBERNETES}/pki/apiserver.crt"
+#: Keys of Secrets. The API server has this folder mounted already, and `kubeadm reset` removes what is in it.
+ENCRYPTION = f"{KUBERNETES}/pki/secrets-encryption.yaml"
 #: Only there until the kubelet has its own certificate.
 BOOTSTRAP = f"{KUBERNETES}/bootstrap-kubelet.conf"
 #: Static pods of a server, with the files that each holds a certificate of.

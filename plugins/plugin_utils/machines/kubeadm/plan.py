@@ -24,8 +24,14 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import (
     version_of,
     version_text,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import (
+    encryption,
+    modules,
+    places,
+    sysctls,
+    unpacking,
+)
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import found as finding
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, places, sysctls, unpacking
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import packages as pinning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import turn as turning
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm.certificates import (
@@ -71,7 +77,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     lacking = [] if now.state == FOREIGN or faults else _lacking(host, settings, now)
     # A member runs in spite of them, and other changes must not wait for them.
     faults += [] if now.state == MEMBER else lacking
-    faults += _version_faults(host, settings, now)
+    faults += [*_version_faults(host, settings, now), *encryption.faults(host, settings, now)]
     owned = _owns_containerd(host, now)
     contents = _contents(host, settings, owned) if not faults else []
     made = written(host, contents, [places.STAGED] if _left_over(host, settings) else [])
@@ -82,7 +88,9 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     unread = _unread(host, touched, owned)
     turn = turning.turn(host, settings, now, touched, runtime=unread)
     return {
-        "messages": [*_expiry(certificates(host)), *map(str, lacking)] if now.state == MEMBER else [],
+        "messages": [*_expiry(certificates(host)), *encryption.messages(host, now), *map(str, lacking)]
+        if now.state == MEMBER
+        else [],
         "faults": [fault.as_dict() for fault in faults],
         "busy": sorted(host.processes),
         "found": turning.behind(turn, now).as_dict(),

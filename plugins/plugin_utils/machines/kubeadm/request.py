@@ -10,13 +10,14 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import prerequisites, surroundings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import CommandRequest, Request
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import modules, packages, places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import encryption, modules, packages, places
 
 #: Packages of containerd: that of distributions, and Docker's.
 _CONTAINERD = ("containerd", "containerd.io")
 _FACTS: dict[str, tuple[str, ...]] = {
     **prerequisites.FACTS,
     **modules.FACTS,
+    **encryption.FACTS,
     # Kubeconfigs hold keys, so only whether they exist is read, and the one line that is needed.
     "present": (
         "exists",

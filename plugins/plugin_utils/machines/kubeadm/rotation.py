@@ -19,7 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import authority, rotating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import places
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import encryption, places
 
 _Data = c.Mapping[str, t.Any]
 TRUST, REISSUE, REQUEST, DROP = "trust", "reissue", "request", "drop"
@@ -49,12 +49,14 @@ class _Machine:
 def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     """In plain data. machines: as inventory.read returns them. looks: what `rotate.py look` has printed, by machine; empty for one that could not be observed.
 
-    wish: cluster, its name; nodes, those that it has, none if it could not be asked; lost, names of nodes of machines that are gone for good; confirm;
-    at_a_time, a number or a percentage of agents.
+    wish: what, encryption keys, as encryption.rotation documents them, or certificate authorities; cluster, its name; nodes, those that it has, none if it
+    could not be asked; lost, names of nodes of machines that are gone for good; confirm; at_a_time, a number or a percentage of agents.
     faults: why nothing is done. lines: what would be done, and how it is confirmed. old: fingerprint of the authority that is replaced. owner: the server that
     has, or makes, the new one. begins: machines that do not have the new one yet. steps: each with do, a phase, hosts, serves, pods, static pods that are
     restarted, and text. acts: whether it is confirmed and not done yet. changes: what is done.
     """
+    if wish["what"] == encryption.KEYS:
+        return encryption.rotation(machines, looks, wish)
     found = [
         _Machine(one["host"], one["node"], one["serves"], rotating.read(looks.get(one["host"], ""))) for one in machines
     ]

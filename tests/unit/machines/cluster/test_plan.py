@@ -267,6 +267,13 @@ def test_nothing_is_done_while_the_authority_is_being_replaced() -> None:
     assert "2 clusters" not in text and "another cluster" not in text
 
 
+def test_nothing_is_done_while_the_key_of_secrets_is_being_replaced() -> None:
+    decision = decide(machines([found(MEMBER, rekeying=True), found(MEMBER), found(ABSENT)]), WISH, OF_OURS)
+    assert decision.steps == ()
+    text = faults(decision)
+    assert "is being replaced, which is not completed on cp1" in text and "the entry rotate_encryption_keys" in text
+
+
 @pytest.mark.parametrize("authority", [THEIRS, ""])
 def test_an_endpoint_of_others_is_a_fault_where_no_machine_is_a_member(authority: str) -> None:
     text = faults(decide(machines(ABSENT_SERVERS), WISH, Answer(True, authority)))

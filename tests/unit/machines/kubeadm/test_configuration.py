@@ -164,3 +164,31 @@ def test_a_cluster_without_kube_proxy_gets_none_by_a_variable() -> None:
     assert change(without, {}, wanted(proxy_mode="none")).faults == ()
     (fault,) = change(without, {}, wanted()).faults
     assert "the cluster has no kube-proxy" in str(fault)
+
+
+def _arguments(found: Change) -> list[dict[str, str]]:
+    return list(written(found)["kubeadm-config"]["apiServer"]["extraArgs"])
+
+
+def test_encryption_is_turned_on_beside_arguments_of_others() -> None:
+    encrypts = {"name": "encryption-provider-config", "value": "/etc/kubernetes/pki/secrets-encryption.yaml"}
+    encrypted, others = (
+        wanted(secrets_encryption=True),
+        given("ClusterConfiguration", apiServer={"extraArgs": _ARGUMENT}),
+    )
+    assert _arguments(change(cluster(), wanted(), encrypted)) == [encrypts]
+    # A cluster that others have made, and what the next run finds of it.
+    assert _arguments(change(cluster(others), {}, encrypted)) == [*_ARGUMENT, encrypts]
+    both = wanted(
+        configuration={"ClusterConfiguration": {"apiServer": {"extraArgs": _ARGUMENT}}}, secrets_encryption=True
+    )
+    assert change(cluster(both), encrypted, encrypted) == change(cluster(both), both, both) == Change()
+    # What was set before and is not any more is removed.
+    assert _arguments(change(cluster(both), both, encrypted)) == [encrypts]
+
+
+def test_encryption_is_not_turned_off() -> None:
+    encrypted = wanted(secrets_encryption=True)
+    (fault,) = change(cluster(encrypted), encrypted, wanted()).faults
+    assert "would not be any more" in str(fault) and "set cluster_kubeadm_secrets_encryption: true" in str(fault)
+    assert change(cluster(encrypted), encrypted, encrypted) == Change()

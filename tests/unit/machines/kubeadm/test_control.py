@@ -220,3 +220,23 @@ def test_kube_proxy_has_to_run_everywhere(control: t.Any, capsys: t.Any, status:
     assert told in capsys.readouterr().out
     unmarked = {"metadata": {"annotations": {"hwaccel.gpu/pending": None}}}
     assert [one for one in cluster.asked if one[0] == mark] == ([] if told else [(mark, unmarked)])
+
+
+def test_all_secrets_are_written_again(control: t.Any, capsys: t.Any) -> None:
+    """Those that are gone, or that others have written meanwhile, are encrypted with the key of now anyway."""
+    listed, one = f"{SERVER}/api/v1/secrets?limit=200", f"{SERVER}/api/v1/namespaces/default/secrets"
+    secrets = [{"metadata": {"namespace": "default", "name": name}, "data": {"x": "eQ=="}} for name in "abcd"]
+    answers = {
+        f"GET {listed}": {"items": secrets[:2], "metadata": {"continue": "a/b="}},
+        f"GET {listed}&continue=a%2Fb%3D": {"items": secrets[2:], "metadata": {}},
+        **{f"PUT {one}/{name}": answer for name, answer in {"a": {}, "b": 409, "c": 404, "d": {}}.items()},
+    }
+    cluster = Cluster(**answers)
+    control.ask = cluster.ask
+    assert control.main("reencrypt", "10.0.0.11") == 0
+    assert capsys.readouterr().out == "write 4 Secrets\n"
+    written = [body for asked, body in cluster.asked if asked.startswith("PUT")]
+    assert written == [{"apiVersion": "v1", "kind": "Secret", **one} for one in secrets]
+    control.ask = Cluster(**{**answers, f"PUT {one}/d": 403}).ask
+    with pytest.raises(OSError, match="the Secret default/d could not be written"):
+        control.main("reencrypt", "10.0.0.11")

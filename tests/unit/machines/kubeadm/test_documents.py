@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.authority import key_hash
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import documents, places
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import PEM
 
 SETTINGS: dict[str, t.Any] = {
@@ -28,6 +28,7 @@ SETTINGS: dict[str, t.Any] = {
     "ignored_errors": ["NumCPU"],
     "skipped_phases": ["addon/coredns"],
     "runtime_socket": "",
+    "secrets_encryption": False,
     "configuration": {},
 }
 MACHINE = {"node": "cp1", "address": "10.0.0.11", "serves": True, "taints": []}
@@ -179,3 +180,16 @@ def test_what_is_not_set_is_left_to_kubeadm_and_what_is_replaced_is_skipped() ->
 def test_an_ipv6_endpoint_is_a_name_of_the_certificate_without_brackets() -> None:
     found = parsed(documents.init({**SETTINGS, "endpoint": "[fd00::1]:6443", "names": []}, MACHINE, SECRETS))
     assert found["ClusterConfiguration"]["apiServer"]["certSANs"] == ["fd00::1"]
+
+
+@pytest.mark.parametrize("given", [[], [{"name": "audit-log-path", "value": "/var/log/audit.log"}]])
+def test_secrets_are_encrypted_whatever_other_arguments_a_user_gives(given: list[dict[str, str]]) -> None:
+    settings = {**SETTINGS, "secrets_encryption": True}
+    if given:
+        settings["configuration"] = {"ClusterConfiguration": {"apiServer": {"extraArgs": given}}}
+    wanted = [*given, {"name": "encryption-provider-config", "value": places.ENCRYPTION}]
+    for found in (parsed(documents.init(settings, MACHINE, SECRETS)), documents.components(settings)):
+        assert found["ClusterConfiguration"]["apiServer"]["extraArgs"] == wanted
+        assert "10.0.0.1" in found["ClusterConfiguration"]["apiServer"]["certSANs"]
+    without = documents.components({**settings, "secrets_encryption": False})["ClusterConfiguration"]["apiServer"]
+    assert without.get("extraArgs", []) == given

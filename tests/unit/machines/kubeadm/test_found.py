@@ -88,6 +88,7 @@ def test_what_a_member_tells() -> None:
 def test_a_machine_whose_authority_is_being_replaced() -> None:
     assert not found(host(*SERVER)).rotating
     assert found(host(*SERVER, rotating=places.ROTATION)).rotating
+    assert not found(host(*SERVER)).rekeying and found(host(*SERVER, encryption="# replaces a")).rekeying
 
 
 @pytest.mark.parametrize("unit", places.FOREIGN)

@@ -21,6 +21,7 @@ MEMBER = {"name": "cp1", "peer": "https://10.0.0.11:2380", "image": "registry.k8
 
 def look(**changes: t.Any) -> str:
     found = {"authority": PEM, "missing": [], "member": MEMBER, "data": True, "snapshots": {}, "record": {}}
+    found |= {"encryption": False}
     return json.dumps({**found, **changes})
 
 
@@ -28,12 +29,20 @@ NEW = look(authority="", missing=["admin.conf"], member={}, data=False)
 LOOKS = {"cp1": look(snapshots={SNAPSHOT: 5 << 20}), "cp2": look(), "cp3": NEW}
 
 
-def planned(looks: dict[str, str], snapshot: str = f"cp1:{SNAPSHOT}", **changes: str) -> dict[str, t.Any]:
-    wish = {"cluster": "one", "snapshot": snapshot, "verified": "ab12", "why": "", "confirm": "", "moment": "NOW"}
+def planned(looks: dict[str, str], snapshot: str = f"cp1:{SNAPSHOT}", **changes: t.Any) -> dict[str, t.Any]:
+    wish = {
+        "cluster": "one",
+        "snapshot": snapshot,
+        "verified": "ab12",
+        "why": "",
+        "confirm": "",
+        "moment": "NOW",
+        "encrypted": False,
+    }
     return restoration(looks, {**wish, **changes})
 
 
-def reasons(*arguments: t.Any, **changes: str) -> list[str]:
+def reasons(*arguments: t.Any, **changes: t.Any) -> list[str]:
     plan = planned(*arguments, **changes)
     assert not plan["acts"] and plan["changes"] == []
     return [one["text"] for one in plan["faults"]]
@@ -99,3 +108,12 @@ def test_a_run_that_was_killed_is_continued_until_the_snapshot_is_restored() -> 
 def test_why_nothing_is_done(looks: dict[str, str], changes: dict[str, str], text: str) -> None:
     found = reasons(looks, **{"confirm": MINE, **changes})
     assert text in found[0] and "Next: " in found[0]
+
+
+def test_a_server_without_the_keys_of_secrets_does_not_restore() -> None:
+    keyless, whole = look(snapshots={SNAPSHOT: 5 << 20}), look(encryption=True)
+    assert planned({"cp1": keyless}, confirm=MINE)["acts"]
+    (text,) = reasons({"cp1": keyless, "cp2": whole}, confirm=MINE, encrypted=True)
+    assert "cp1 cannot restore its snapshot" in text and "put the file there that was kept beside the snapshot" in text
+    assert "/etc/kubernetes/pki/secrets-encryption.yaml is missing" in text
+    assert planned({"cp1": keyless, "cp2": whole}, "/controller.db", encrypted=True)["target"] == "cp2"

@@ -46,7 +46,14 @@ def looks(**changes: t.Any) -> dict[str, t.Any]:
 
 
 def planned(found: dict[str, t.Any], **changes: t.Any) -> dict[str, t.Any]:
-    wish = {"cluster": "one", "nodes": NODES, "lost": [], "confirm": MINE, "at_a_time": "2"}
+    wish = {
+        "what": "certificate authorities",
+        "cluster": "one",
+        "nodes": NODES,
+        "lost": [],
+        "confirm": MINE,
+        "at_a_time": "2",
+    }
     printed = {name: json.dumps(one) if one else "" for name, one in found.items()}
     return rotation(MACHINES, printed, {**wish, **changes})
 
