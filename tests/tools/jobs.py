@@ -322,7 +322,7 @@ _SLOW_CLUSTER = {
     "clusters from metal": ("tests/cluster/test_metal.py",),
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
     "clusters of examples": ("tests/cluster/test_examples.py",),
-    "clusters rotated": ("tests/cluster/test_rotation.py",),
+    "clusters rotated": tuple(f"tests/cluster/test_{name}.py" for name in ("rotation", "encryption", "encryption_one")),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s on Docker": ("tests/cluster/test_k3s_docker.py",),

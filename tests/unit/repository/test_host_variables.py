@@ -408,6 +408,7 @@ SHOWN = {
         for role in ("device_plugin", "driver", "feature_discovery", "gpu_validation", "monitoring")
     },
     "cluster_k3s_secrets_encryption": "a switch",
+    "cluster_kubeadm_secrets_encryption": "a switch",
     "node_runtime_repository_key": "a public key",
     "cluster_k3s_token_file": "the path of a file",
     "machine_boot_host_key": "a public key",

@@ -88,9 +88,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
     unread = _unread(host, touched, owned)
     turn = turning.turn(host, settings, now, touched, runtime=unread)
     return {
-        "messages": [*_expiry(certificates(host)), *encryption.messages(host, now), *map(str, lacking)]
-        if now.state == MEMBER
-        else [],
+        "messages": _messages(host, now, lacking),
         "faults": [fault.as_dict() for fault in faults],
         "busy": sorted(host.processes),
         "found": turning.behind(turn, now).as_dict(),
@@ -111,6 +109,12 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
         "actions": [one.as_dict() for one in _actions(host, contents, unread and now.state != MEMBER)],
         "record": "" if faults else record.changed(host, places.ROLE, new),
     }
+
+
+def _messages(host: Host, now: Found, lacking: c.Sequence[Fault]) -> list[str]:
+    """What is told of a member, and holds nothing up."""
+    told = [*_expiry(certificates(host)), *encryption.messages(host, now), *map(str, lacking)]
+    return told if now.state == MEMBER else []
 
 
 def _lacking(host: Host, settings: Settings, now: Found) -> list[Fault]:
