@@ -32,6 +32,7 @@ options:
   wish:
     description: >-
       C(cluster), its name in the inventory; C(snapshot), as C(HOST:PATH) or a path on the controller; C(verified), its SHA-256, or otherwise C(why) it is none;
+      C(encrypted), whether Secrets are to be, and C(keys), names of those with which they are in the snapshot, for V(cluster_kubeadm);
       C(confirm), the fingerprint of the certificate authority; C(moment), for the name of the folder that keeps the data of before. For V(cluster_k3s), also
       C(keys), the names of bootstrap data in the snapshot; C(token), the one that is set; C(digest), the SHA-256 of the file, and the C(checksum) that is set.
     type: dict

@@ -75,7 +75,8 @@ def look(snapshots):
         "authority": read(KUBERNETES + "/pki/ca.crt"),
         "missing": [name for name in NEEDED if not os.path.exists(f"{ROOT}{KUBERNETES}/{name}")],
         "member": member(manifest()),
-        "encryption": os.path.exists(f"{ROOT}{KUBERNETES}/pki/secrets-encryption.yaml"),
+        # Names of keys of Secrets.
+        "keys": re.findall(r"^ +- name: (\S+)$", read(KUBERNETES + "/pki/secrets-encryption.yaml"), re.M),
         "data": os.path.exists(f"{ROOT}{DATA}/member"),
         "snapshots": {path[len(ROOT) :]: os.path.getsize(path) for path in paths},
         "record": json.loads(read(os.path.dirname(snapshots) + "/restore.json") or "{}"),

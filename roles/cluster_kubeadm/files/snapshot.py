@@ -4,7 +4,7 @@
 """Takes a snapshot of this machine's etcd, on the machine, and verifies it by reading it again.
 
 snapshot.py take FOLDER KEEP   prints the path of the snapshot and its size in bytes. FOLDER: where snapshots are; KEEP: how many of them are kept
-snapshot.py verify PATH        prints the SHA-256 of a snapshot, if it is complete
+snapshot.py verify PATH        prints the SHA-256 of a snapshot, if it is complete, and the names of keys with which Secrets are encrypted in it
 
 etcd sends its database and then the SHA-256 of it, so that a snapshot that is not complete is detected, as `etcdutl snapshot restore` does
 (https://github.com/etcd-io/etcd/blob/main/etcdutl/snapshot/v3_snapshot.go). It is asked through its JSON gateway, which sends a response of several parts as a
@@ -17,6 +17,7 @@ import binascii
 import hashlib
 import json
 import os
+import re
 import ssl
 import sys
 import time
@@ -29,6 +30,8 @@ PATIENCE = 60
 SUFFIX, PART = ".db", ".part"
 #: bbolt marks its first two pages with it, at this offset of a page (https://github.com/etcd-io/bbolt/blob/main/internal/common/types.go).
 MAGIC, PLACE = b"\xed\xda\x0c\xed", 16
+#: In front of a value (secretbox in apiserver/pkg/server/options/encryptionconfig of Kubernetes), and how long it is at most.
+KEY, OVERLAP = re.compile(rb"k8s:enc:secretbox:v1:([\w.-]{1,64}):"), 96
 
 
 def parts():
@@ -57,6 +60,19 @@ def fault(path):
         if head[PLACE:] != MAGIC:
             return "it is no database of etcd"
         return "" if file.read() == digest.digest() else "its checksum is wrong"
+
+
+def keys(path):
+    """Names of keys of Secrets. Some may be of Secrets that were written again since, as etcd does not erase what it deletes."""
+    found, before = set(), b""
+    with open(path, "rb") as file:
+        while True:
+            piece = file.read(1 << 20)
+            # A name may be at the end of one piece and at the beginning of the next.
+            found.update(KEY.findall(before[-OVERLAP:] + piece))
+            before = piece
+            if not piece:
+                return sorted(name.decode("ascii") for name in found)
 
 
 def digest_size():
@@ -92,7 +108,8 @@ def verify(path):
         return 1
     with open(path, "rb") as file:
         file.seek(-digest_size(), os.SEEK_END)
-        print(binascii.hexlify(file.read()).decode("ascii"))
+        digest = binascii.hexlify(file.read()).decode("ascii")
+    print(*[digest, *keys(path)])
     return 0
 
 

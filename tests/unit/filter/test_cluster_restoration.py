@@ -19,6 +19,7 @@ WISH = {
     "confirm": MINE,
     "moment": "NOW",
     "encrypted": False,
+    "keys": [],
 }
 
 

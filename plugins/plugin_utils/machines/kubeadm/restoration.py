@@ -21,7 +21,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
 
 _Data = c.Mapping[str, t.Any]
 _WANTED = "cluster_kubeadm_snapshot"
-_WITHOUT_KEYS = f"{places.ENCRYPTION} is missing, without which no Secret of the snapshot can be read"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,12 +41,12 @@ def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     """In plain data. looks: what restore.py has printed, by server; empty for one that could not be observed.
 
     wish: cluster, its name; snapshot, HOST:PATH or a path on the controller; verified, its SHA-256, empty if it is none, and then why; confirm; moment, UTC;
-    encrypted, whether Secrets are.
+    encrypted, whether Secrets are; keys, names of those with which they are encrypted in the snapshot.
     faults: why nothing is done. lines: what would be done, and how it is confirmed. target: the server that restores, source: the path of the snapshot
     there, or on the controller if sent. kept: folder for the data of before. record: what a later run has to know of it. others: servers that join again.
     acts: whether it is confirmed and not done yet. changes: what is done.
     """
-    servers = [_server(host, printed, encrypted=wish["encrypted"]) for host, printed in looks.items() if printed]
+    servers = [_server(host, printed, wish) for host, printed in looks.items() if printed]
     host, path = restoring.located(wish["snapshot"], looks)
     able = [one for one in servers if not one.lacks and host in ("", one.host)]
     target = able[0] if able else None
@@ -80,15 +79,18 @@ def restoration(looks: c.Mapping[str, str], wish: _Data) -> dict[str, t.Any]:
     }
 
 
-def _server(host: str, printed: str, *, encrypted: bool) -> Server:
+def _server(host: str, printed: str, wish: _Data) -> Server:
     found = json.loads(printed)
     lacks = ""
     if found["missing"]:
         lacks = f"{places.KUBERNETES}/{found['missing'][0]} is missing"
     elif not {"name", "peer", "image"} <= found["member"].keys():
         lacks = f"{places.ETCD} is missing"
-    elif encrypted and not found["encryption"]:
-        lacks = _WITHOUT_KEYS
+    # A snapshot may still have names of keys that were replaced before it was taken.
+    elif wish["keys"] and found["keys"] and not set(wish["keys"]) & set(found["keys"]):
+        lacks = f"{places.ENCRYPTION} has other keys than the snapshot ({', '.join(wish['keys'])})"
+    elif wish["encrypted"] and not found["keys"]:
+        lacks = f"{places.ENCRYPTION} is missing, without which no Secret of the snapshot can be read"
     return Server(host, authority.fingerprint(found["authority"]), lacks, found["snapshots"], found["record"])
 
 
@@ -102,8 +104,8 @@ def _unable(servers: c.Sequence[Server], host: str, target: Server | None) -> li
         return []
     why = ", ".join(f"{one.host}: {one.lacks}" for one in servers if host in ("", one.host))
     what = f"{host} cannot restore its snapshot" if host else "no server can restore a snapshot"
-    if any(one.lacks == _WITHOUT_KEYS for one in servers if host in ("", one.host)):
-        next_step = f"put the file there that was kept beside the snapshot, with mode 0600, as {places.ENCRYPTION}"
+    if any(one.lacks.startswith(places.ENCRYPTION) for one in servers if host in ("", one.host)):
+        next_step = f"put the file there that was kept beside the snapshot, with mode 0600: {places.ENCRYPTION}"
         return [Fault(what, "cluster_kubeadm_secrets_encryption", why, next_step)]
     next_step = (
         f"copy the snapshot to the controller, and set its path there as {_WANTED}"

@@ -21,7 +21,7 @@ MEMBER = {"name": "cp1", "peer": "https://10.0.0.11:2380", "image": "registry.k8
 
 def look(**changes: t.Any) -> str:
     found = {"authority": PEM, "missing": [], "member": MEMBER, "data": True, "snapshots": {}, "record": {}}
-    found |= {"encryption": False}
+    found |= {"keys": []}
     return json.dumps({**found, **changes})
 
 
@@ -38,6 +38,7 @@ def planned(looks: dict[str, str], snapshot: str = f"cp1:{SNAPSHOT}", **changes:
         "confirm": "",
         "moment": "NOW",
         "encrypted": False,
+        "keys": [],
     }
     return restoration(looks, {**wish, **changes})
 
@@ -111,9 +112,19 @@ def test_why_nothing_is_done(looks: dict[str, str], changes: dict[str, str], tex
 
 
 def test_a_server_without_the_keys_of_secrets_does_not_restore() -> None:
-    keyless, whole = look(snapshots={SNAPSHOT: 5 << 20}), look(encryption=True)
+    keyless, whole = look(snapshots={SNAPSHOT: 5 << 20}), look(keys=["a"])
     assert planned({"cp1": keyless}, confirm=MINE)["acts"]
     (text,) = reasons({"cp1": keyless, "cp2": whole}, confirm=MINE, encrypted=True)
     assert "cp1 cannot restore its snapshot" in text and "put the file there that was kept beside the snapshot" in text
     assert "/etc/kubernetes/pki/secrets-encryption.yaml is missing" in text
     assert planned({"cp1": keyless, "cp2": whole}, "/controller.db", encrypted=True)["target"] == "cp2"
+
+
+def test_a_server_with_other_keys_than_the_snapshot_does_not_restore() -> None:
+    """As after a rotation. etcd may still hold values of keys before."""
+    for keys, acts in ((["a"], True), (["a", "z"], True), (["z"], False), ([], True)):
+        plan = planned({"cp1": look(keys=["a", "b"])}, confirm=MINE, encrypted=True, keys=keys)
+        assert plan["acts"] == acts
+        assert ("has other keys than the snapshot (z)" in json.dumps(plan["faults"])) is not acts
+    # Whoever has a file of their own elsewhere.
+    assert planned({"cp1": look()}, confirm=MINE, keys=["z"])["acts"]

@@ -108,6 +108,21 @@ def test_a_complete_snapshot_is_verified_by_its_checksum(
     (tmp_path / "good.db").write_bytes(COMPLETE)
     assert snapshot.main("verify", str(tmp_path / "good.db")) == 0
     assert capsys.readouterr().out.strip() == COMPLETE[-32:].hex()
+    snapshot.fault = lambda _path: ""
+    place = (
+        b"x" * ((1 << 20) - 30)
+        + b"k8s:enc:secretbox:v1:key-20260801T020000Z:ab"
+        + b"k8s:enc:secretbox:v1:b:"
+        + COMPLETE[-32:]
+    )
+    (tmp_path / "encrypted.db").write_bytes(place)
+    assert snapshot.main("verify", str(tmp_path / "encrypted.db")) == 0
+    assert capsys.readouterr().out.split() == [COMPLETE[-32:].hex(), "b", "key-20260801T020000Z"]
+
+
+def test_a_snapshot_that_is_not_complete_is_none(
+    snapshot: t.Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.db").write_bytes(COMPLETE[:-40] + COMPLETE[-32:])
     for name, why in (("bad.db", "its checksum is wrong"), ("none.db", "No such file")):
         assert snapshot.main("verify", str(tmp_path / name)) == 1
