@@ -57,6 +57,13 @@ def test_secrets_that_a_run_has_left_go_too() -> None:
     assert places.SECRETS in restored(machine)["absent"] and places.SECRETS not in restored(server())["absent"]
 
 
+def test_keys_that_kubeadm_does_not_remove_go_too() -> None:
+    """Of a run that was killed before kubeadm has made anything."""
+    facts = {"encryption_kept": places.ENCRYPTION}
+    assert places.ENCRYPTION in restored(server(facts=facts))["absent"]
+    assert places.ENCRYPTION not in restored(server())["absent"] and restored(Host(facts=facts))["absent"] == []
+
+
 def test_a_machine_that_was_never_one_of_the_cluster_is_left_alone() -> None:
     made = restored(Host())
     assert predicted(made, absent=True) == [] and made["removed"] == [] and not made["resets"] and not made["left"]
