@@ -461,9 +461,9 @@ OF_PLANS = {
     ): "a file that entry.yml has created with its mode",
     ("cluster_kubeadm", "rotate_begin.yml", "{{ item.1.item }}"): "in a folder of mode 0700",
     (
-        "cluster",
+        "machine",
         "fetch.yml",
-        "{{ __cluster_target }}",
+        "{{ __machine_target }}",
     ): "a program, or an archive in a folder of mode 0700",
     ("machine", "validate.yml", "{{ item }}"): "in folders of mode 0700 that the task before creates",
 }
