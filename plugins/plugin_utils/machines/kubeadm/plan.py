@@ -112,7 +112,7 @@ def plan(host: Host, settings: Settings) -> dict[str, t.Any]:
 
 
 def _messages(host: Host, now: Found, lacking: c.Sequence[Fault]) -> list[str]:
-    """What is told of a member, and holds nothing up."""
+    """What is reported of a member, and holds nothing up."""
     told = [*_expiry(certificates(host)), *encryption.messages(host, now), *map(str, lacking)]
     return told if now.state == MEMBER else []
 
