@@ -339,7 +339,12 @@ def main(places, command, *arguments):
     checks = {"health": health, "quorum": quorum, "serves": serves}
     if command not in checks:
         does = {one.__name__: one for one in (forget, nodes, observe, plans, uid)}
-        return does[command](*arguments) or 0
+        try:
+            return does[command](*arguments) or 0
+        except OSError as error:
+            # An API server that starts, for example.
+            sys.stderr.write(f"{error}\n")
+            return 1
     reasons = checks[command](*arguments)
     for one in reasons:
         print(one)

@@ -302,6 +302,15 @@ def _in_system(kind: str, name: str) -> str:
     return f"{SERVER}/{group}/namespaces/kube-system/{kind}/{name}"
 
 
+def test_a_server_that_does_not_answer_is_told_in_a_line(member: t.Any, capsys: t.Any) -> None:
+    def refused(*_arguments: object) -> str:
+        raise urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"))
+
+    member.ask = refused
+    assert member.main(json.dumps(KUBEADM), "observe", "10.0.0.11") == 1
+    assert capsys.readouterr().err == "<urlopen error [Errno 111] Connection refused>\n"
+
+
 def test_a_cluster_tells_what_it_has(member: t.Any, capsys: t.Any) -> None:
     body = {"metadata": {"resourceVersion": "7"}, "data": {"ClusterConfiguration": "a: 1"}}
     listed = {"items": [{"metadata": {"name": "cp1"}, **node("10.0.0.11", "True")}, {"metadata": {"name": "w1"}}]}
