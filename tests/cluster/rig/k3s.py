@@ -147,7 +147,7 @@ def ensure_k3s(say: Say, version: str = VERSION) -> K3s:
     programs = ensure_programs(say, version)
     kubectl, kubectl_key = ensure_kubectl(say)
     parts = _ensure_parts(programs, kubectl, kubectl_key, ensure_nft(say), say)
-    archives = real_images(version) if REAL else _ensure_images(programs, pathlib.Path(busybox), say)
+    archives = real_images(version, os.environ) if REAL else _ensure_images(programs, pathlib.Path(busybox), say)
     return K3s(version, REAL.get(version, binary), parts, archives)
 
 

@@ -46,6 +46,6 @@ REAL = real(os.environ)
 VERSION, NEXT = tuple(REAL) or BUILT
 
 
-def images(version: str, environment: c.Mapping[str, str] = os.environ) -> pathlib.Path:
+def images(version: str, environment: c.Mapping[str, str]) -> pathlib.Path:
     """The folder with the archive of a real release."""
     return pathlib.Path(environment[IMAGES]) / version
