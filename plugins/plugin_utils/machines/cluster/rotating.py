@@ -59,9 +59,8 @@ def strangers(own: c.Iterable[str], wish: _Data, why: str, next_step: str) -> li
     return [Fault(f"{some(others)} is a node, and no machine that stays", wish["cluster"], why, next_step)]
 
 
-def other(wish: _Data, old: str) -> Fault:
-    """The confirmation is that of another certificate authority than the one of now."""
-    why = f"it is {wish['confirm']}, and the authority of {wish['cluster']} is {old}"
+def other(wish: _Data, old: str, kind: str = "certificate authority", has: str = "the authority of {} is {}") -> Fault:
+    """The confirmation is that of another one than the one of now. has: with {} for the cluster and for what it has."""
+    why = f"it is {wish['confirm']}, and {has.format(wish['cluster'], old)}"
     next_step = "compare the inventory with the cluster that is meant"
-    what = "hwaccel_confirm names another certificate authority, so nothing was changed"
-    return Fault(what, "hwaccel_confirm", why, next_step)
+    return Fault(f"hwaccel_confirm names another {kind}, so nothing was changed", "hwaccel_confirm", why, next_step)

@@ -15,7 +15,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.rotating import NOTHING, refused, step
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.rotating import NOTHING, other, refused, step
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.k3s import authority_rotation, places, tokens
 
 _Data = c.Mapping[str, t.Any]
@@ -117,7 +117,7 @@ def _of_keys(servers: c.Sequence[str], found: c.Mapping[str, _Data], wish: _Data
     owner = (replaced or list(servers))[0]
     now = found[owner]["status"]
     if not begun and confirm not in ("", now["key"]):
-        return refused([_other(wish, now["key"])])
+        return refused([other(wish, now["key"], "key", "Secrets of {} are encrypted with {}")])
     if not begun and not now["equal"]:
         return refused([_unfinished(found[owner])])
     rotates = not replaced or bool(now["inactive"]) or now["stage"] == "reencrypt_active"
@@ -144,12 +144,6 @@ def _unable(host: str, seen: _Data) -> Fault | None:
     why = "K3s can encrypt them only in a cluster that was made so"
     next_step = "make another cluster with cluster_k3s_secrets_encryption: true, or enable it by k3s secrets-encrypt enable if it was disabled"
     return Fault(f"Secrets are not encrypted on {host}", "cluster_k3s_secrets_encryption", why, next_step)
-
-
-def _other(wish: _Data, key: str) -> Fault:
-    why = f"it is {wish['confirm']}, and Secrets of {wish['cluster']} are encrypted with {key}"
-    next_step = "compare the inventory with the cluster that is meant"
-    return Fault("hwaccel_confirm names another key, so nothing was changed", "hwaccel_confirm", why, next_step)
 
 
 def _unfinished(seen: _Data) -> Fault:

@@ -102,7 +102,7 @@ def rotation(machines: c.Sequence[_Data], looks: c.Mapping[str, str], wish: _Dat
     )
     old = begun or (wish["confirm"] if ended else first["order"][0])
     if wish["confirm"] not in ("", old):
-        return rotating.refused([_other(wish, old)])
+        return rotating.refused([rotating.other(wish, old, "key", "{} has {}")])
     ranks = {host: _rank(one, old) for host, one in found.items()}
     owner = next((host for host, rank in ranks.items() if rank), next(iter(found)))
     steps = [{**one, "owner": owner, "old": old} for one in _steps(found, ranks, owner)]
@@ -197,12 +197,6 @@ def _different(found: c.Mapping[str, _Data]) -> list[Fault]:
     shown = "; ".join(f"{host}: {', '.join(one['order'])}" for host, one in found.items())
     next_step = "copy the file of a server that can read all Secrets to the others, and restart their API servers"
     return [Fault("servers have different keys", places.ENCRYPTION, shown, next_step)]
-
-
-def _other(wish: _Data, old: str) -> Fault:
-    why = f"it is {wish['confirm']}, and {wish['cluster']} has {old}"
-    next_step = "compare the inventory with the cluster that is meant"
-    return Fault("hwaccel_confirm names another key, so nothing was changed", "hwaccel_confirm", why, next_step)
 
 
 def _told(wish: _Data, old: str, steps: c.Sequence[_Data]) -> list[str]:
