@@ -131,6 +131,22 @@ def test_an_even_number_of_servers_is_a_fault(made: K3sSite) -> None:
     assert "the cluster has 2 servers" in str(run.summary["one"]["reasons"])
 
 
+def test_a_retired_server_leaves_etcd_and_joins_again(made: K3sSite) -> None:
+    made.variables["hwaccel_even_servers"] = True
+    made.retired = {"s1"}
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == ["take out s1"]
+    assert versions_and_readiness(made).keys() == {"s2", "s3", "a1"}
+    assert [made.voters(made.machines[name]) for name in ("s2", "s3")] == [{"s2", "s3"}] * 2
+    left = "ls -d /etc/rancher /usr/local/bin/k3s /etc/systemd/system/k3s*.service /run/k3s 2>/dev/null || :"
+    assert made.machines["s1"].sh(left) == ""
+    assert made.done().changed() == 0
+    made.retired = set()
+    del made.variables["hwaccel_even_servers"]
+    assert [text.partition(":")[0] for text in made.done().summary["one"]["changes"]] == ["join the server s1"]
+    assert [made.voters(made.machines[name]) for name in SERVERS] == [set(SERVERS)] * 3
+
+
 def test_a_retired_agent_is_as_before_it_became_one(made: K3sSite) -> None:
     made.retired = {"a1"}
     run = made.done()
@@ -142,3 +158,27 @@ def test_a_retired_agent_is_as_before_it_became_one(made: K3sSite) -> None:
     assert made.machines["a1"].sh(left) == ""
     made.retired = set()
     assert [text.partition(":")[0] for text in made.done().summary["one"]["changes"]] == ["join a1"]
+
+
+def test_another_server_takes_the_place_of_one_that_is_lost(made: K3sSite) -> None:
+    made.lost = {"s2"}
+    # Whoever is first in the inventory initializes nothing where there is a cluster.
+    made.servers = ("s4", *SERVERS)
+    made.machines["s4"] = made.boot("s4")
+    refused = made.play()
+    assert refused.rc != 0 and "s2 is lost, and its node is Ready" in refused.summary["one"]["reasons"][0]
+    with Probe(made.machines["lb"].address, path="/cacerts") as probe:
+        made.machines["s2"].stop()
+        made.machines["s1"].wait(
+            "s2 to be NotReady", lambda: versions_and_readiness(made)["s2"][1] != "True", seconds=120
+        )
+    print(f"a server was killed: {len(probe.answered)} answers, {len(probe.lost)} lost, gap {probe.gap:.1f} s")
+    assert probe.gap <= 3, probe.lost[:5]
+    run = made.done()
+    assert [text.partition(":")[0] for text in run.summary["one"]["changes"]] == [
+        "remove what is left of s2",
+        "join the server s4",
+    ]
+    assert versions_and_readiness(made).keys() == {"s1", "s3", "s4", "a1"}
+    assert [made.voters(made.machines[name]) for name in ("s1", "s3", "s4")] == [{"s1", "s3", "s4"}] * 3
+    assert made.done().changed() == 0

@@ -52,10 +52,10 @@ def test_a_renewal_of_certificates(trial: Trial, made: list[Kill]) -> None:
     expire(server, 12.5)
     moments = trial.undisturbed()
     expire(server, 12.5)
-    due = last_day(server, "pki/apiserver.crt")
+    due = last_day(server, "/etc/kubernetes/pki/apiserver.crt")
     trial.killed("renew", moments)
     trial.is_settled()
-    assert last_day(server, "pki/apiserver.crt") > due
+    assert last_day(server, "/etc/kubernetes/pki/apiserver.crt") > due
 
 
 @pytest.fixture(scope="module")

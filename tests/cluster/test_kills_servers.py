@@ -60,10 +60,10 @@ def test_a_renewal_of_certificates(trial: Trial, made: list[Kill]) -> None:
     moments = trial.undisturbed()
     for server in servers:
         expire(server, 12.5)
-    due = last_day(servers[0], "pki/apiserver.crt")
+    due = last_day(servers[0], "/etc/kubernetes/pki/apiserver.crt")
     trial.killed("renew of three", moments)
     trial.is_settled()
-    assert all(last_day(server, "pki/apiserver.crt") > due for server in servers)
+    assert all(last_day(server, "/etc/kubernetes/pki/apiserver.crt") > due for server in servers)
 
 
 def test_a_retirement(trial: Trial, retired: list[Kill]) -> None:

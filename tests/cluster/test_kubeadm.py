@@ -24,7 +24,7 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.expiry import expire, las
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.kills import Kill
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.probe import Probe
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.restoring import secrets_shown
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import REINSTALL, SECRETS, Site, nft, voters
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.site import PKI, REINSTALL, SECRETS, Site, nft, voters
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
 from ansible_collections.hwaccel.gpu.tests.node.rig.images import PAUSE
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -324,7 +324,7 @@ def test_certificates_that_expire_soon_are_renewed_and_loaded_on_that_server_onl
     after = {name: loaded(made.machines[name]) for name in made.servers}
     assert all(after["cp2"][name] not in ("", before["cp2"][name]) for name in before["cp2"])
     assert (after["cp1"], after["cp3"]) == (before["cp1"], before["cp3"])
-    assert last_day(second, "pki/etcd/peer.crt") > last_day(third, "pki/etcd/peer.crt")
+    assert last_day(second, f"{PKI}/peer.crt") > last_day(third, f"{PKI}/peer.crt")
     assert made.done().changed() == 0
 
 

@@ -325,6 +325,7 @@ _SLOW_CLUSTER = {
     "clusters rotated": ("tests/cluster/test_rotation.py",),
     "clusters encrypted": ("tests/cluster/test_encryption.py", "tests/cluster/test_encryption_one.py"),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
+    "clusters K3s network": ("tests/cluster/test_k3s_network.py",),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s on Docker": ("tests/cluster/test_k3s_docker.py",),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
