@@ -333,6 +333,7 @@ _SLOW_CLUSTER = {
         f"tests/cluster/test_k3s_{name}.py" for name in ("adopt", "adopt_servers", "datastore")
     ),
     "clusters K3s GPUs": ("tests/cluster/test_k3s_gpus.py",),
+    "clusters K3s on Jetson": ("tests/cluster/test_k3s_jetson.py",),
     "clusters K3s sites": ("tests/cluster/test_k3s_sites.py",),
     "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),
     "clusters K3s hardened": ("tests/cluster/test_k3s_hardening.py",),

@@ -14,12 +14,13 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.tests.node.rig import images, nvidia_images
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import ensure_components
-from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import install_driver
+from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import LIBRARY, install_driver, install_jetpack
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import (
     CONTAINERD,
     MEMORY_MIB,
     PRODUCT,
     PROGRAMS,
+    describe_gpus,
     show_modules,
     simulate_gpus,
     use_containerd_2,
@@ -29,6 +30,8 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 IMAGES = "/opt/gpu-images"
 #: Driver images for operating system and kernel of the machines.
 DRIVERS = nvidia_images.driver_images(platform.release(), "debian", "12")
+#: As NVML calls it on JetPack 6, by which NVIDIA's programs tell such a GPU from others (UsesOnlyNVGPUModule in NVIDIA/go-nvlib, pkg/nvlib/info).
+BOARD: dict[str, t.Any] = {"product": "Orin (nvgpu)", "memory_mib": 15388, "count": 1, "integrated": True}
 #: What a loaded driver and its packages have beside the files that NVIDIA's container toolkit reads.
 _LOADED = f"""cp {PROGRAMS}/stand-in /usr/bin/nvidia-smi
 for module in nvidia nvidia_uvm nvidia_modeset; do
@@ -67,6 +70,15 @@ class Gpus:
             simulate_gpus(machine, count)
             install_driver(machine, count)
             machine.sh(_LOADED)
+
+    def install_board(self, machine: Machine) -> None:
+        """The same for a Jetson board: JetPack, and a GPU that is part of the processor."""
+        show_modules(machine)
+        describe_gpus(machine, BOARD)
+        install_driver(machine, BOARD["count"])
+        machine.sh(_LOADED)
+        libraries = [LIBRARY, LIBRARY.replace("libcuda", "libnvidia-ml")]
+        install_jetpack(machine, ("/dev/nvidiactl", "/dev/nvidia0"), [*libraries, "/usr/bin/nvidia-smi"])
 
     @property
     def archives(self) -> list[pathlib.Path]:

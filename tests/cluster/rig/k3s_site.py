@@ -32,10 +32,11 @@ rm -rf {DATA} /etc/rancher /var/lib/hwaccel-gpu /usr/local/bin/k3s /etc/systemd/
 
 @dataclasses.dataclass
 class K3sSite(Site):
-    """k3s: of the version that is set, by default the rig's. of_machines: variables of each machine."""
+    """k3s: of the version that is set, by default the rig's. of_machines: variables of each machine. boards: names of machines that are Jetson boards."""
 
     k3s: K3s | None = None
     of_machines: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    boards: tuple[str, ...] = ()
     playbook: t.ClassVar[str] = "cluster_k3s"
     admin: t.ClassVar[str] = "/etc/rancher/k3s/k3s.yaml"
     authority: t.ClassVar[str] = f"{DATA}/agent/server-ca.crt"
@@ -50,7 +51,9 @@ class K3sSite(Site):
 
     def boot(self, name: str) -> Machine:
         machine = self.rig.machine(name, {**self.shares, **(self.gpu_parts.shares if self.gpu_parts else {})})
-        if self.gpu_parts:
+        if self.gpu_parts and name in self.boards:
+            self.gpu_parts.install_board(machine)
+        elif self.gpu_parts:
             self.gpu_parts.install_with_driver(machine, self.with_gpus.get(name, 0))
         return machine
 

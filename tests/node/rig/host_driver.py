@@ -9,6 +9,8 @@ for which the kernel here has no driver.
 
 from __future__ import annotations
 
+import collections.abc as c
+
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import architecture
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import MANAGEMENT_LIBRARY
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import PROGRAMS
@@ -46,12 +48,14 @@ def install_driver(machine: Machine, gpus: int) -> None:
     machine.sh(f"{settings}\n{_INSTALL}")
 
 
-def install_jetpack(machine: Machine) -> None:
-    """Installs files of a Jetson board, without one that JetPack lists."""
+def install_jetpack(machine: Machine, devices: c.Iterable[str] = (), files: c.Iterable[str] = ()) -> None:
+    """Installs files of a Jetson board, without one that JetPack lists. devices, files: more paths that it lists, and that the machine has."""
     machine.write("/etc/nv_tegra_release", TEGRA)
     machine.write(JETSON_LIBRARY, "stand-in for libcuda.so\n")
-    machine.write(f"{CSV_FOLDER}/devices.csv", "dev, /dev/nvhost-gpu\n")
-    machine.write(
-        f"{CSV_FOLDER}/drivers.csv", f"lib, {JETSON_LIBRARY}\nlib, /usr/lib/aarch64-linux-gnu/tegra/libgone.so\n"
-    )
+    lists = {
+        "devices": [f"dev, {path}\n" for path in ("/dev/nvhost-gpu", *devices)],
+        "drivers": [f"lib, {path}\n" for path in (JETSON_LIBRARY, f"{JETSON_LIBRARY}.gone", *files)],
+    }
+    for name, lines in lists.items():
+        machine.write(f"{CSV_FOLDER}/{name}.csv", "".join(lines))
     machine.sh("mknod -m 666 /dev/nvhost-gpu c 506 1")

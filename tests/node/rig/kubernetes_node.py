@@ -96,21 +96,20 @@ def show_modules(machine: Machine) -> None:
 
 def simulate_gpus(machine: Machine, count: int, faults: dict[str, t.Any] | None = None) -> None:
     """Sets the simulated GPUs of a machine, also for later boots. faults: see tests/node/components/stand-in/machine.go."""
-    described = {
-        "serial": machine.name,
-        "product": PRODUCT,
-        "memory_mib": MEMORY_MIB,
-        "ecc": True,
-        "count": count,
-        "faults": faults or {},
-    }
-    machine.write("/rig/machine.json", json.dumps(described))
-    machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
-    machine.sh("/rig/boot")
+    describe_gpus(
+        machine, {"product": PRODUCT, "memory_mib": MEMORY_MIB, "ecc": True, "count": count, "faults": faults or {}}
+    )
     plugged = machine.devices()
     for number in range(count):
         if (slot := f"0000:{16 + number:02x}:00.0") not in plugged:
             machine.plug_device(slot, "0x10de", "0x2330", "0x030200")
+
+
+def describe_gpus(machine: Machine, described: dict[str, t.Any]) -> None:
+    """What programs on the machine and in its containers say of its GPUs. described: as tests/node/components/stand-in/machine.go has it."""
+    machine.write("/rig/machine.json", json.dumps({"serial": machine.name, **described}))
+    machine.write("/rig/boot", f"#!/bin/sh -e\n{PROGRAMS}/stand-in machine /rig/machine.json\n", mode="0755")
+    machine.sh("/rig/boot")
 
 
 def pod_network(port: Port) -> dict[str, t.Any]:
