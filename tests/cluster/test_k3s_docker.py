@@ -15,7 +15,7 @@ import json
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig, ensure_cri_dockerd
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_docker import WITH_NVIDIA, DockerRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import FOLDER, K3sSite
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
@@ -25,55 +25,16 @@ from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 pytestmark = pytest.mark.slow
 _RUNTIME_CLASS = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False)
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
-#: The rig's machines may not lower the score with which the kernel chooses processes to end, and cri-dockerd asks for it; other than containerd, Docker has
-#: no setting against it. The name by which it is called says whether it is NVIDIA's.
-_RUNC = """#!/usr/bin/python3
-import json, os, sys
-arguments = sys.argv[1:]
-if "create" in arguments:
-    path = arguments[arguments.index("--bundle") + 1] + "/config.json"
-    with open(path) as file:
-        config = json.load(file)
-    config["process"].pop("oomScoreAdj", None)
-    if os.path.basename(sys.argv[0]) == "nvidia":
-        config["process"]["env"].append("RUNTIME=nvidia")
-    with open(path, "w") as file:
-        json.dump(config, file)
-os.execv("/usr/sbin/runc", ["runc", *arguments])
-"""
-DAEMON = {
-    "runtimes": {"nvidia": {"path": "/rig/docker/nvidia"}},
-    "default-runtime": "nvidia",
-    "exec-opts": ["native.cgroupdriver=cgroupfs"],
-}
-_UNIT = "[Service]\nEnvironment=PATH=/rig/docker:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
-
-
-class DockerRig(K3sRig):
-    """Its machines have Docker, whose default runtime is a substitute of NVIDIA's."""
-
-    def without_engine(self, machine: Machine) -> None:
-        for name in ("runc", "nvidia"):
-            machine.write(f"/rig/docker/{name}", _RUNC, "0755")
-        machine.write("/etc/docker/daemon.json", json.dumps(DAEMON))
-        for unit in ("docker", "containerd"):
-            machine.write(f"/etc/systemd/system/{unit}.service.d/rig.conf", _UNIT)
-        machine.sh("systemctl daemon-reload && systemctl start docker")
-        # A container of somebody else.
-        machine.sh(
-            "tar --create --directory=/ bin/busybox | docker import - mine && docker run --detach --name=mine mine /bin/busybox sleep 100000"
-        )
 
 
 @pytest.fixture(scope="module")
 def site() -> c.Iterator[K3sSite]:
     try:
-        cri_dockerd = ensure_cri_dockerd(say)
-        rig = DockerRig(say)
+        rig = DockerRig(say, WITH_NVIDIA)
     except Unavailable as missing:
         pytest.skip(str(missing))
     with contextlib.closing(rig):
-        site = K3sSite(rig, ("s1",), ("a1",), shares={str(cri_dockerd): "/usr/local/bin/cri-dockerd"})
+        site = K3sSite(rig, ("s1",), ("a1",), shares=rig.shares)
         site.variables["cluster_k3s_engine"] = "docker"
         yield site
 

@@ -327,7 +327,7 @@ _SLOW_CLUSTER = {
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s network": ("tests/cluster/test_k3s_network.py",),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
-    "clusters K3s on Docker": ("tests/cluster/test_k3s_docker.py",),
+    "clusters K3s on Docker": tuple(f"tests/cluster/test_k3s_{name}.py" for name in ("docker", "docker_gpus")),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
     "clusters K3s adopted": tuple(
         f"tests/cluster/test_k3s_{name}.py" for name in ("adopt", "adopt_servers", "datastore")

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines for K3s on Docker: Debian's, which runs, with the cri-dockerd that K3s contains.
+
+with contextlib.closing(DockerRig(say)) as rig:
+    site = K3sSite(rig, ("s1",), ("a1",), shares=rig.shares)
+    site.variables["cluster_k3s_engine"] = "docker"
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import json
+import typing as t
+
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig, ensure_cri_dockerd
+from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import FIRST_PROGRAMS
+from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+
+#: The rig's machines may not lower the score with which the kernel chooses processes to end, and cri-dockerd asks for it; other than containerd, Docker has
+#: no setting against it. The name by which it is called says whether it is NVIDIA's.
+_RUNC = """#!/usr/bin/python3
+import json, os, sys
+arguments = sys.argv[1:]
+if "create" in arguments:
+    path = arguments[arguments.index("--bundle") + 1] + "/config.json"
+    with open(path) as file:
+        config = json.load(file)
+    config["process"].pop("oomScoreAdj", None)
+    if os.path.basename(sys.argv[0]) == "nvidia":
+        config["process"]["env"].append("RUNTIME=nvidia")
+    with open(path, "w") as file:
+        json.dump(config, file)
+first = "@FIRST@/runc"
+os.execv(first if os.path.exists(first) else "/usr/sbin/runc", ["runc", *arguments])
+""".replace("@FIRST@", FIRST_PROGRAMS)
+#: The rig's machines have control groups below which no systemd is.
+DAEMON: dict[str, t.Any] = {"exec-opts": ["native.cgroupdriver=cgroupfs"]}
+#: With a substitute of NVIDIA's runtime.
+WITH_NVIDIA = {
+    **DAEMON,
+    "runtimes": {"nvidia": {"path": "/rig/docker/nvidia"}},
+    "default-runtime": "nvidia",
+}
+_UNIT = f"[Service]\nEnvironment=PATH=/rig/docker:{FIRST_PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+
+
+class DockerRig(K3sRig):
+    """daemon: settings of Docker. Raises what ensure_programs does."""
+
+    def __init__(self, say: c.Callable[[str], None], daemon: dict[str, t.Any], *versions: str) -> None:
+        cri_dockerd = ensure_cri_dockerd(say)
+        self.shares = {str(cri_dockerd): "/usr/local/bin/cri-dockerd"}
+        self._daemon = daemon
+        super().__init__(say, *versions)
+
+    def without_engine(self, machine: Machine) -> None:
+        for name in ("runc", "nvidia"):
+            machine.write(f"/rig/docker/{name}", _RUNC, "0755")
+        machine.write("/etc/docker/daemon.json", json.dumps(self._daemon))
+        for unit in ("docker", "containerd"):
+            machine.write(f"/etc/systemd/system/{unit}.service.d/rig.conf", _UNIT)
+        machine.sh("systemctl daemon-reload && systemctl start docker")
+        # A container of somebody else.
+        machine.sh(
+            "tar --create --directory=/ bin/busybox | docker import - mine && docker run --detach --name=mine mine /bin/busybox sleep 100000"
+        )
