@@ -80,7 +80,8 @@ class Supervisor:
     agent_source: pathlib.Path | None
     python: str
     run: Run
-    patience: float = 180.0
+    #: Seconds for one component to become healthy. A busy machine takes minutes for what a quiet one does in five seconds; one that has ended is told at once.
+    patience: float = 600.0
 
     @property
     def components(self) -> tuple[str, ...]:
