@@ -55,7 +55,6 @@ NO_NODE = {
 NO_VARIABLE = {
     ("plugin", "volume mounts"): "mounts in place of a variable",
     ("plugin", "list strategy in a file"): "mounts in place of a variable",
-    ("plugin", "tegra without the library"): "the one device of a board",
 }
 KLOG = re.compile(r"^[IWEF] \S+\.go\] ")
 STARTED = re.compile(r'^I main\.go\] "Starting NVIDIA Device Plugin" version=')

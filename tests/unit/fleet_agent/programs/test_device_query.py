@@ -14,14 +14,14 @@ IMAGE = "docker.io/dustynv/cuda:12.2-samples-r36.2.0"
 ORIN = {"product": "Orin", "count": 1, "memory_mib": 7618}
 
 
-def run(world, image=IMAGE, handler="nvidia", **spec):
+def run(world, image=IMAGE, handler="nvidia", devices="all", **spec):
     node = world.node(architecture="arm64", kernel="5.15.148-tegra", gpu=ORIN, **spec)
     node.host.handlers["nvidia"] = ""
     main = container(
         "c",
         image,
         ["sh", "-c", "PATH=$PATH:/opt/cuda-samples/bin/aarch64/linux/release\ndeviceQuery && vectorAdd"],
-        NVIDIA_VISIBLE_DEVICES="all",
+        NVIDIA_VISIBLE_DEVICES=devices,
     )
     main["securityContext"] = {}
     pod = world.pod(
@@ -52,6 +52,18 @@ def test_without_the_nvidia_runtime_cuda_finds_no_driver(world):
     assert (
         device_query.error(text(pod)) == "CUDA error 35: CUDA driver version is insufficient for CUDA runtime version"
     )
+
+
+def test_the_runtime_takes_no_other_names_for_the_gpu_than_its_number(world):
+    assert "Result = PASS" in text(finished(world, "0"))
+    pod = finished(world, "tegra")
+    assert "unsupported device id: tegra" in pod.main[0].state["terminated"]["message"]
+
+
+def finished(world, devices):
+    pod = run(world, devices=devices, host_driver="540.4.0")
+    world.until(lambda: "terminated" in pod.main[0].state)
+    return pod
 
 
 @pytest.mark.parametrize("image", ["nvidia/cuda:12.2.0-base-ubuntu22.04", "registry.example.com/team/cuda:1"])

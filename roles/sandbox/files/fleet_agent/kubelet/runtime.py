@@ -159,6 +159,10 @@ def _by_nvidia(container: Any, count: int) -> str:
             )
         by_variable = [name.partition("=")[2] for name in names]
         return _by_driver(container, by_variable, count, binary, settings.root) if names else ""
+    if mode == "csv" and (others := [word for word in by_variable if word not in ("all", "0")]):
+        # purecsvDeviceSpecGenerators in pkg/nvcdi/lib-csv.go, since v1.19.0.
+        why = f"failed to construct device spec generators: unsupported device id: {others[0]}"
+        return _failed_runtime(binary, f'failed to generate CDI spec for mode "csv": {why}')
     return _by_hook(container, by_variable, count) if by_variable else ""
 
 

@@ -133,8 +133,13 @@ class DeviceManager:
         for resource, ids in devices.items():
             endpoint = self.endpoints.get(resource)
             if endpoint and strategy in endpoint.strategies and endpoint.annotation_prefix.startswith(prefix):
-                indices = sorted({int(i.split("::")[0].rsplit("#", 1)[-1]) for i in ids})
-                found += [device_name(self.kubelet.name, i, endpoint.id_strategy) for i in indices]
+                whole = {i.split("::")[0] for i in ids}
+                indices = sorted({int(i.rsplit("#", 1)[-1]) for i in whole})
+                # A board's one device has a name in place of a UUID (internal/rm/tegra_devices.go).
+                board = endpoint.id_strategy == "uuid" and any(i.startswith("tegra") for i in whole)
+                found += (
+                    ["tegra"] if board else [device_name(self.kubelet.name, i, endpoint.id_strategy) for i in indices]
+                )
         return found
 
 
