@@ -80,7 +80,8 @@ class Supervisor:
     agent_source: pathlib.Path | None
     python: str
     run: Run
-    #: Seconds for one component to become healthy. A busy machine takes minutes for what a quiet one does in five seconds; one that has ended is reported at once.
+    #: Seconds for one component to become healthy. A busy machine takes minutes for what a quiet one does in five seconds; one that has ended is not
+    #: waited for.
     patience: float = 600.0
 
     @property

@@ -16,6 +16,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pools import PROV
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects import (
     credentials,
+    docker,
     driver_running,
     namespaces,
     node_guard,
@@ -215,11 +216,14 @@ def _objects(
         and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
     ]
     kept = node_guard.fitted(kept, fleet.version, "the driver manager", made)
+    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
+    kept = docker.fitted(kept, proven)
+    made.faults += docker.faults(proven, providers)
     if ours:
         made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
         kept += _drivers(manifests, settings, fleet, providers, made)
     clients = _client_terms(fleet, providers)
-    kept += _toolkits(manifests, settings, fleet, providers, clients, made)
+    kept += _toolkits(manifests, settings, fleet, providers, proven, clients, made)
     validator = take(manifests, "DaemonSet", VALIDATOR)
     placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
     kept.append(validator)
@@ -389,12 +393,17 @@ def _toolkits(
     settings: c.Mapping[str, t.Any],
     fleet: Fleet,
     providers: c.Mapping[str, str],
+    proven: c.Sequence[NodeClass],
     clients: c.Sequence[placement.Term],
     made: StagePlan,
 ) -> list[Manifest]:
     """One toolkit for each container runtime: because it writes that runtime's configuration."""
-    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
     runtimes = _runtimes(fleet, providers, proven, made)
+    if docker.RUNTIME in runtimes:
+        made.notes.append(
+            f"container toolkit: that of the machines, which have docker (pools {', '.join(docker.pools(proven))})"
+        )
+        runtimes.remove(docker.RUNTIME)
     found: list[Manifest] = []
     for runtime in runtimes:
         if runtime not in platforms.RUNTIMES:

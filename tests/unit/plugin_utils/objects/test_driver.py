@@ -157,6 +157,25 @@ def test_runtimes_get_a_toolkit_each() -> None:
     assert not takes(found["nvidia-container-toolkit-cri-o"], node("training"))
 
 
+def test_nodes_with_docker_have_the_toolkit_of_the_machine_and_its_runtime_class() -> None:
+    pools = [TRAINING | {"driver": {"provider": "host"}}]
+    plan = run("driver", stack.fleet(stack.node_class(runtime="docker", host_driver="550.54.15")), pools=pools)
+    assert plan["faults"] == [] and daemon_sets(plan, "nvidia-container-toolkit") == []
+    assert daemon_sets(plan, "nvidia-validator")
+    (runtime_class,) = (one for one in plan["objects"] if one["kind"] == "RuntimeClass")
+    assert runtime_class["handler"] == "docker"
+    assert "container toolkit: that of the machines, which have docker (pools training)" in plan["notes"]
+
+
+def test_docker_gets_no_driver_by_a_container_and_no_other_runtime_beside_it() -> None:
+    classes = [stack.node_class(runtime="docker"), stack.node_class("inference")]
+    plan = run("driver", stack.fleet(*classes), pools=[TRAINING, INFERENCE])
+    assert [fault["what"] for fault in plan["faults"]] == [
+        "container runtime docker is supported with a driver of the host only",
+        "nodes with GPUs have container runtimes docker and containerd",
+    ]
+
+
 @pytest.mark.parametrize(
     ("distribution", "variables", "socket", "restart"),
     [
