@@ -258,7 +258,7 @@ MACHINE_CHECKS: dict[str, values.Check] = {
     "kernel": _kernel,
     "os_image": values.text,
     "architecture": values.choice(*_ARCHITECTURES),
-    "runtime": values.choice("containerd", "cri-o"),
+    "runtime": values.choice("containerd", "cri-o", "docker"),
 }
 _MACHINE = values.fields(MACHINE_CHECKS, "a pool's machine", ("kernel", "os_image"))
 
