@@ -18,16 +18,27 @@ from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig, ensure
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import FIRST_PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
-#: The rig's machines may not lower the score with which the kernel chooses processes to end, and cri-dockerd asks for it; other than containerd, Docker has
-#: no setting against it. The name by which it is called says whether it is NVIDIA's.
+#: The rig's machines may not lower the score with which the kernel chooses processes to end, and have not all capabilities. cri-dockerd asks for the former,
+#: and Docker gives all of the latter to privileged containers, where containerd gives those that it has. The name by which it is called says whether it is
+#: NVIDIA's.
 _RUNC = """#!/usr/bin/python3
 import json, os, sys
+# By their numbers (include/uapi/linux/capability.h).
+CAPABILITIES = '''
+CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK
+IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE
+AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE'''.split()
 arguments = sys.argv[1:]
 if "create" in arguments:
     path = arguments[arguments.index("--bundle") + 1] + "/config.json"
     with open(path) as file:
         config = json.load(file)
     config["process"].pop("oomScoreAdj", None)
+    with open("/proc/self/status") as file:
+        bounding = next(int(line.split()[1], 16) for line in file if line.startswith("CapBnd"))
+    lacking = {"CAP_" + name for number, name in enumerate(CAPABILITIES) if not bounding >> number & 1}
+    for name, given in config["process"].get("capabilities", {}).items():
+        config["process"]["capabilities"][name] = [one for one in given if one not in lacking]
     if os.path.basename(sys.argv[0]) == "nvidia":
         config["process"]["env"].append("RUNTIME=nvidia")
     with open(path, "w") as file:
