@@ -241,7 +241,7 @@ CLUSTER_PARTS = Job(
     limit=2400,
     heavy=True,
 )
-_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data"))
+_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data", "_stacks"))
 K3S = {"machines to K3s": ("tests/cluster/test_k3s.py", *_STAND_IN)}
 #: Whole clusters for their own reasons, of which none is among those of make test.
 _LONG_K3S = ("tests/cluster/test_k3s_ha.py", "tests/cluster/test_k3s_kills.py")

@@ -196,7 +196,11 @@ func (a *agent) addresses() []string {
 	if given := a.list("node-ip"); len(given) > 0 {
 		return given
 	}
-	return []string{a.address}
+	own := []string{a.address}
+	if second := hostAddress6(); second != "" && len(a.supplied.ClusterIPRanges) > 1 {
+		own = append(own, second)
+	}
+	return own
 }
 
 func ensurePassword() (string, error) {

@@ -120,6 +120,28 @@ func hostAddress() (string, error) {
 	return "", fmt.Errorf("unable to select an IP from default routes.")
 }
 
+// hostAddress6 is the same of IPv6, "" without such a route.
+func hostAddress6() string {
+	content, _ := os.ReadFile("/proc/net/ipv6_route")
+	for _, line := range strings.Split(string(content), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 10 || strings.Trim(fields[0]+fields[1], "0") != "" || fields[9] == "lo" {
+			continue
+		}
+		device, err := net.InterfaceByName(fields[9])
+		if err != nil {
+			continue
+		}
+		addresses, _ := device.Addrs()
+		for _, one := range addresses {
+			if network, ok := one.(*net.IPNet); ok && network.IP.To4() == nil && network.IP.IsGlobalUnicast() {
+				return network.IP.String()
+			}
+		}
+	}
+	return ""
+}
+
 // path is that of a file in the folder of servers.
 func (c *cluster) path(parts ...string) string {
 	return filepath.Join(append([]string{c.folder}, parts...)...)

@@ -35,6 +35,9 @@ func (a *agent) network(ctx context.Context, node object) bool {
 		"flannel.alpha.coreos.com/backend-type": a.supplied.FlannelBackend, "flannel.alpha.coreos.com/kube-subnet-manager": "true",
 		"flannel.alpha.coreos.com/public-ip": a.address,
 	}
+	if own := a.addresses(); len(own) > 1 {
+		annotations["flannel.alpha.coreos.com/public-ipv6"] = own[1]
+	}
 	if err := a.api.patch(ctx, "/api/v1/nodes/"+a.name, object{"metadata": object{"annotations": annotations}}); err != nil {
 		problem("flannel failed to set address annotations: %v", err)
 	}
@@ -103,12 +106,16 @@ func (a *agent) route(deleted bool, node object) {
 	if name == a.name {
 		return
 	}
-	next := field(node, "metadata", "annotations", "flannel.alpha.coreos.com/public-ip")
 	for _, network := range podNetworks(node) {
+		annotation := "public-ip"
+		if strings.Contains(network, ":") {
+			annotation = "public-ipv6"
+		}
+		next := field(node, "metadata", "annotations", "flannel.alpha.coreos.com/"+annotation)
 		action := []string{"route", "replace", network, "via", next}
 		if deleted {
 			action = []string{"route", "del", network}
-		} else if address := net.ParseIP(next); address == nil || (address.To4() == nil) != strings.Contains(network, ":") {
+		} else if net.ParseIP(next) == nil {
 			continue
 		}
 		if output, err := exec.Command("ip", action...).CombinedOutput(); err != nil && !deleted {
