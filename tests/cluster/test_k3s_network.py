@@ -94,7 +94,8 @@ def test_nodes_are_ready_when_the_network_of_the_user_is_there(made: K3sSite) ->
         assert "flannel.alpha.coreos.com/backend-type" not in node["metadata"].get("annotations", {})
     for name, machine in made.machines.items():
         configured = machine.sh(f"find {DATA}/agent/etc/cni {_CONF} -name '*.conf*' 2>/dev/null || :").split()
-        assert configured == [f"{_CONF}/10-own.conflist"]
+        # That of podman is Debian's.
+        assert [path for path in configured if "podman" not in path] == [f"{_CONF}/10-own.conflist"]
         made.start_pod(name)
         pod = made.client().get(POD, f"stays-{name}", "default")
         assert pod["status"]["podIP"].startswith(f"10.42.{machine.address.rpartition('.')[2]}.")
