@@ -29,18 +29,23 @@ CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINU
 IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE
 AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE'''.split()
 arguments = sys.argv[1:]
+path = ""
 if "create" in arguments:
     path = arguments[arguments.index("--bundle") + 1] + "/config.json"
+elif "exec" in arguments and "--process" in arguments:
+    path = arguments[arguments.index("--process") + 1]
+if path:
     with open(path) as file:
         config = json.load(file)
-    config["process"].pop("oomScoreAdj", None)
+    process = config.get("process", config)
+    process.pop("oomScoreAdj", None)
     with open("/proc/self/status") as file:
         bounding = next(int(line.split()[1], 16) for line in file if line.startswith("CapBnd"))
     lacking = {"CAP_" + name for number, name in enumerate(CAPABILITIES) if not bounding >> number & 1}
-    for name, given in config["process"].get("capabilities", {}).items():
-        config["process"]["capabilities"][name] = [one for one in given if one not in lacking]
+    for name, given in process.get("capabilities", {}).items():
+        process["capabilities"][name] = [one for one in given if one not in lacking]
     if os.path.basename(sys.argv[0]) == "nvidia":
-        config["process"]["env"].append("RUNTIME=nvidia")
+        process["env"].append("RUNTIME=nvidia")
     with open(path, "w") as file:
         json.dump(config, file)
 first = "@FIRST@/runc"
