@@ -30,7 +30,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
     StagePlan,
     finish,
     listed,
-    set_env,
     stamp,
     take,
     text,
@@ -46,10 +45,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import (
     NodeClass,
     read_fleet,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.toolkits import PROVEN, toolkits
 
-DRIVER, TOOLKIT, VALIDATOR = "nvidia-driver", "nvidia-container-toolkit", "nvidia-validator"
-#: Providers whose pools get toolkit and validator.
-_PROVEN = ("hwaccel", "host")
+DRIVER, VALIDATOR = "nvidia-driver", "nvidia-validator"
 
 
 def plan(
@@ -65,11 +63,11 @@ def plan(
     providers = {name: _provider(name, fleet, settings, made) for name in fleet.pool_names}
     overall = _overall(providers, fleet, settings)
     made.faults += _unrendered(providers, overall, fleet)
-    proven = [name for name, provider in providers.items() if provider in _PROVEN]
+    proven = [name for name, provider in providers.items() if provider in PROVEN]
     made.faults += platforms.system_faults(
         {name: {one.os_id for one in fleet.gpus if one.pool == name} for name in proven}
     )
-    if overall in _PROVEN:
+    if overall in PROVEN:
         try:
             objects = _objects(manifests, settings, fleet, providers, made)
         except placement.TooManyTerms as error:
@@ -216,14 +214,14 @@ def _objects(
         and not (one["kind"] == "RuntimeClass" and _is_brought(one, fleet, platform))
     ]
     kept = node_guard.fitted(kept, fleet.version, "the driver manager", made)
-    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in _PROVEN]
+    proven = [one for one in fleet.gpus if providers.get(one.pool, "hwaccel") in PROVEN]
     kept = docker.fitted(kept, proven)
     made.faults += docker.faults(proven, providers)
     if ours:
         made.faults += platforms.build_faults(fleet.distribution, _building(providers, fleet, settings))
         kept += _drivers(manifests, settings, fleet, providers, made)
     clients = _client_terms(fleet, providers)
-    kept += _toolkits(manifests, settings, fleet, providers, proven, clients, made)
+    kept += toolkits(manifests, settings, fleet, providers, proven, clients, made)
     validator = take(manifests, "DaemonSet", VALIDATOR)
     placement.place(validator, placement.both(clients, [(placement.switch("operator-validator"),)]))
     kept.append(validator)
@@ -374,7 +372,7 @@ def _pool_drivers(name: str, fleet: Fleet, settings: c.Mapping[str, t.Any]) -> l
 def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placement.Term]:
     """Nodes of all pools that get toolkit and validator."""
     terms = placement.gpu_nodes(foreign_nfd=bool(fleet.found("nfd")))
-    left_out = [name for name, provider in providers.items() if provider not in _PROVEN]
+    left_out = [name for name, provider in providers.items() if provider not in PROVEN]
     if not left_out:
         return terms
     if all(fleet.pool(name).selector or fleet.pool(name).nodes for name in left_out):
@@ -382,91 +380,7 @@ def _client_terms(fleet: Fleet, providers: c.Mapping[str, str]) -> list[placemen
     kept = [
         term
         for name, provider in providers.items()
-        if provider in _PROVEN
+        if provider in PROVEN
         for term in placement.of_pool(name, fleet.pools)
     ]
     return placement.both(terms, kept)
-
-
-def _toolkits(
-    manifests: c.Sequence[Manifest],
-    settings: c.Mapping[str, t.Any],
-    fleet: Fleet,
-    providers: c.Mapping[str, str],
-    proven: c.Sequence[NodeClass],
-    clients: c.Sequence[placement.Term],
-    made: StagePlan,
-) -> list[Manifest]:
-    """One toolkit for each container runtime: because it writes that runtime's configuration."""
-    runtimes = _runtimes(fleet, providers, proven, made)
-    if docker.RUNTIME in runtimes:
-        made.notes.append(
-            f"container toolkit: that of the machines, which have docker (pools {', '.join(docker.pools(proven))})"
-        )
-        runtimes.remove(docker.RUNTIME)
-    found: list[Manifest] = []
-    for runtime in runtimes:
-        if runtime not in platforms.RUNTIMES:
-            made.faults.append(_runtime_fault(runtime, proven))
-            continue
-        toolkit = take(manifests, "DaemonSet", TOOLKIT)
-        own = text(settings.get("runtime_socket")), text(settings.get("runtime_config"))
-        platforms.set_runtime(toolkit, runtime, platforms.of(fleet.distribution), *own)
-        terms = placement.both(clients, [(placement.switch("container-toolkit"),)])
-        if len(runtimes) > 1:
-            toolkit["metadata"]["name"] += f"-{runtime}"
-            for labels in (
-                toolkit["spec"]["selector"]["matchLabels"],
-                toolkit["spec"]["template"]["metadata"]["labels"],
-            ):
-                labels[names.OURS + "runtime"] = runtime
-            pools = sorted({one.pool for one in proven if one.runtime == runtime})
-            terms = placement.both(terms, [term for pool in pools for term in placement.of_pool(pool, fleet.pools)])
-            if mixed := [pool for pool in pools if len({one.runtime for one in proven if one.pool == pool}) > 1]:
-                made.faults.append(
-                    Fault(
-                        f"pool {mixed[0]} has nodes with several container runtimes",
-                        "pools",
-                        "",
-                        "declare one pool for each runtime",
-                    )
-                )
-        placement.place(toolkit, terms)
-        set_env(
-            toolkit["spec"]["template"]["spec"]["containers"][0],
-            {key: text(value) for key, value in (settings.get("toolkit_env") or {}).items()},
-        )
-        found.append(toolkit)
-    return found
-
-
-def _runtimes(
-    fleet: Fleet, providers: c.Mapping[str, str], proven: c.Sequence[NodeClass], made: StagePlan
-) -> list[str]:
-    """Container runtimes that a toolkit is for: those of nodes with GPUs. If none is known, the one of all nodes. If there are several, it is unknown."""
-    known = {one.runtime for one in proven}
-    coming = [
-        one
-        for one in fleet.undiscovered
-        if providers.get(one.pool, "hwaccel") in _PROVEN and one.runtime in platforms.RUNTIMES
-    ]
-    possible = known | {one.runtime for one in coming} if known else fleet.runtimes & platforms.RUNTIMES.keys()
-    new = {(one.pool, one.runtime) for one in coming} - {(one.pool, one.runtime) for one in proven}
-    if new and len(possible) > 1:
-        pools = ", ".join(sorted({pool for pool, _runtime in new}))
-        what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and a pool can only have one container runtime"
-        made.unknown.append(f"container toolkits, until feature_discovery has labeled the nodes of {pools}: {what}")
-    if not possible:
-        made.assumed.append("container toolkit: for containerd, because no node with a supported runtime is known")
-        return ["containerd"]
-    return sorted(known or (possible if len(possible) == 1 else ()))
-
-
-def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:
-    pools = ", ".join(sorted({one.pool for one in classes if one.runtime == runtime}))
-    return Fault(
-        f"container runtime {runtime} is not supported",
-        f"pools {pools}",
-        "",
-        f"use one of {', '.join(platforms.RUNTIMES)}, or provider none",
-    )
