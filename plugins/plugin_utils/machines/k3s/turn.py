@@ -65,8 +65,8 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], 
         gated=record.get("gated"),
         upgrade=bool(older or record.get("upgrade")),
         restart=bool(older or taken or stale or due),
-        # Pods outlive a restart (KillMode of the unit), and the program is the same.
-        stays=bool(taken) and not (older or staged(host, settings)),
+        # Pods outlive a restart (KillMode of the unit), and program and settings are the same.
+        stays=bool(taken or due) and not (older or stale or staged(host, settings)),
         upgraded=now.serves and now.version == wanted,
     )
 

@@ -353,6 +353,11 @@ def test_certificates_of_agents_are_issued_again_too() -> None:
         dataclasses.replace(host, files=files, now=BEGIN.timestamp() + 25 * 86400), {**SETTINGS, "role": "agent"}
     )["turn"]
     assert any("expires in 5 days" in one for one in turn["reasons"]) and turn["restart"]
+    # No pod of the node ends for that, unless something else has changed, too.
+    assert turn["stays"]
+    later = {**SETTINGS, "role": "agent", "configuration": {"kubelet-arg": ["max-pods=77"]}}
+    turn = plan(dataclasses.replace(host, files=files, now=BEGIN.timestamp() + 25 * 86400), later)["turn"]
+    assert turn["restart"] and not turn["stays"]
 
 
 def test_files_of_another_kubelet_stay() -> None:
