@@ -42,8 +42,8 @@ def number(site: K3sSite, name: str) -> str:
 def test_a_machine_without_an_address_of_ipv6_is_refused(site: K3sSite) -> None:
     run = site.play()
     assert run.rc != 0 and run.changed() == 0
-    told = " ".join(run.summary["one"]["reasons"])
-    assert told.count("the machine has no address of IPv6") == len(site.machines), told
+    for name in site.machines:
+        assert "the machine has no address of IPv6" in str(run.summary[name]["reasons"])
 
 
 @pytest.fixture(scope="module")
