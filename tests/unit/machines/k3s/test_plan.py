@@ -191,6 +191,8 @@ def test_k3s_that_does_not_run_is_started_in_a_turn() -> None:
     host = member()
     made = plan(dataclasses.replace(host, units={"k3s": Unit(loaded=True)}), SETTINGS)
     assert made["turn"]["reasons"] == ["its K3s does not run"]
+    # Whose kubelet does not run is not drained, and a start ends no pod.
+    assert made["turn"]["restart"] and made["turn"]["stays"]
 
 
 def test_a_turn_that_was_interrupted_is_continued() -> None:
@@ -201,7 +203,9 @@ def test_a_turn_that_was_interrupted_is_continued() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "told", "due"), [(300, "", False), (59, "expires in 59 days", True), (-1, "expired", True)]
+    # Where they have expired, servers are started again before their turns.
+    ("days", "told", "due"),
+    [(300, "", False), (59, "expires in 59 days", True), (-1, "", False)],
 )
 def test_certificates_are_issued_again_before_they_expire(days: int, told: str, due: bool) -> None:
     host = member()
