@@ -93,6 +93,8 @@ def _runtimes(
         pools = ", ".join(sorted({pool for pool, _runtime in new}))
         what = f"nodes with {' and with '.join(sorted(possible))} may have GPUs, and a pool can only have one container runtime"
         made.unknown.append(f"container toolkits, until feature_discovery has labeled the nodes of {pools}: {what}")
+    if not possible and fleet.runtimes == {docker.RUNTIME}:
+        return []
     if not possible:
         made.assumed.append("container toolkit: for containerd, because no node with a supported runtime is known")
         return ["containerd"]

@@ -123,6 +123,12 @@ def test_the_toolkit_is_for_the_runtime_of_the_nodes_with_or_without_gpus(runtim
     assert not [one for one in before["unknown"] if "toolkit" in one]
 
 
+def test_nodes_with_docker_get_no_toolkit_before_gpus_are_discovered_either() -> None:
+    before = run("driver", stack.fleet(undiscovered("inference", "docker")), pools=[bare(INFERENCE)])
+    assert toolkits(before) == {}
+    assert not [one for one in before["unknown"] + before["assumed"] if "toolkit" in one]
+
+
 def test_with_several_runtimes_the_toolkits_are_unknown_until_gpus_are_discovered() -> None:
     pools = [bare(TRAINING), bare(INFERENCE)]
     before = run("driver", stack.fleet(undiscovered("training"), undiscovered("inference", "cri-o")), pools=pools)
