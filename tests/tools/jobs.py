@@ -241,7 +241,7 @@ CLUSTER_PARTS = Job(
     limit=2400,
     heavy=True,
 )
-_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data", "_stacks"))
+_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data"))
 K3S = {"machines to K3s": ("tests/cluster/test_k3s.py", *_STAND_IN)}
 #: Whole clusters for their own reasons, of which none is among those of make test.
 _LONG_K3S = ("tests/cluster/test_k3s_ha.py", "tests/cluster/test_k3s_kills.py")
@@ -325,7 +325,7 @@ _SLOW_CLUSTER = {
     "clusters rotated": ("tests/cluster/test_rotation.py",),
     "clusters encrypted": ("tests/cluster/test_encryption.py", "tests/cluster/test_encryption_one.py"),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
-    "clusters K3s network": ("tests/cluster/test_k3s_network.py",),
+    "clusters K3s network": tuple(f"tests/cluster/test_k3s_{name}.py" for name in ("network", "stacks")),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
     "clusters K3s adopted": tuple(

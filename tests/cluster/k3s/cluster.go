@@ -123,20 +123,25 @@ func hostAddress() (string, error) {
 // hostAddress6 is the same of IPv6, "" without such a route.
 func hostAddress6() string {
 	content, _ := os.ReadFile("/proc/net/ipv6_route")
-	for _, line := range strings.Split(string(content), "\n") {
+	device, err := net.InterfaceByName(defaultDevice6(string(content)))
+	if err != nil {
+		return ""
+	}
+	addresses, _ := device.Addrs()
+	for _, one := range addresses {
+		if network, ok := one.(*net.IPNet); ok && network.IP.To4() == nil && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	return ""
+}
+
+// defaultDevice6 is the interface with the default route of IPv6, "" if there is none. The kernel has one of its own that leads nowhere, on lo.
+func defaultDevice6(routes string) string {
+	for _, line := range strings.Split(routes, "\n") {
 		fields := strings.Fields(line)
-		if len(fields) < 10 || strings.Trim(fields[0]+fields[1], "0") != "" || fields[9] == "lo" {
-			continue
-		}
-		device, err := net.InterfaceByName(fields[9])
-		if err != nil {
-			continue
-		}
-		addresses, _ := device.Addrs()
-		for _, one := range addresses {
-			if network, ok := one.(*net.IPNet); ok && network.IP.To4() == nil && network.IP.IsGlobalUnicast() {
-				return network.IP.String()
-			}
+		if len(fields) == 10 && strings.Trim(fields[0]+fields[1], "0") == "" && fields[9] != "lo" {
+			return fields[9]
 		}
 	}
 	return ""

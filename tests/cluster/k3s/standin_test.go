@@ -232,6 +232,17 @@ func TestArgumentsOfCriDockerd(t *testing.T) {
 	expect(t, strings.Contains(strings.Join(a.dockerArguments(), " "), "--network-plugin"), false)
 }
 
+func TestDefaultRouteOfIPv6(t *testing.T) {
+	const (
+		none  = "00000000000000000000000000000000"
+		local = "fd000099000000000000000000000000 40 " + none + " 00 " + none + " 00000100 00000001 00000000 00000001     eth0\n"
+		lost  = none + " 00 " + none + " 00 " + none + " ffffffff 00000001 00000000 00200200       lo\n"
+		route = none + " 00 " + none + " 00 fd000099000000000000000000000001 00000400 00000001 00000000 00000003     eth1\n"
+	)
+	expect(t, defaultDevice6(local+lost), "")
+	expect(t, defaultDevice6(local+lost+route), "eth1")
+}
+
 func TestContainerdConfig(t *testing.T) {
 	runtimeOf(t, "bin/nvidia-container-runtime")
 	a := agentOf(t, "--default-runtime=nvidia", "--snapshotter=native", "--selinux")
