@@ -8,8 +8,6 @@ Tests use the same machines, in their order.
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -35,7 +33,8 @@ def site(k3s_rig: K3sRig) -> K3sSite:
     return site
 
 
-def number(site: K3sSite, name: str) -> str:
+def second(site: K3sSite, name: str) -> str:
+    """The machine's address of IPv6."""
     return _PREFIX + site.machines[name].address.rpartition(".")[2]
 
 
@@ -50,12 +49,7 @@ def test_a_machine_without_an_address_of_ipv6_is_refused(site: K3sSite) -> None:
 def made(site: K3sSite) -> K3sSite:
     ip("-6", "address", "add", f"{_PREFIX}1/64", "dev", BRIDGE, "nodad")
     for name, machine in site.machines.items():
-        inside = ["nsenter", f"--net={machine.port.namespace}", "ip", "-6"]
-        for arguments in (
-            ("address", "add", f"{number(site, name)}/64", "dev", "eth0", "nodad"),
-            ("route", "add", "default", "via", f"{_PREFIX}1"),
-        ):
-            subprocess.run([*inside, *arguments], check=True, capture_output=True, timeout=60)
+        machine.sh(f"ip -6 address add {second(site, name)}/64 dev eth0 nodad; ip -6 route add default via {_PREFIX}1")
     site.done()
     return site
 
@@ -64,9 +58,9 @@ def test_nodes_have_addresses_and_pods_of_both_families(made: K3sSite) -> None:
     nodes = {one["metadata"]["name"]: one for one in made.client().list(NODE).items}
     for name, machine in made.machines.items():
         found = [one["address"] for one in nodes[name]["status"]["addresses"] if one["type"] == "InternalIP"]
-        assert found == [machine.address, number(made, name)]
-        first, second = nodes[name]["spec"]["podCIDRs"]
-        assert first.startswith("10.42.") and second.startswith("fd00:42:")
+        assert found == [machine.address, second(made, name)]
+        of_four, of_six = nodes[name]["spec"]["podCIDRs"]
+        assert of_four.startswith("10.42.") and of_six.startswith("fd00:42:")
     assert made.done().changed() == 0
 
 
@@ -98,7 +92,4 @@ def test_two_stacks_reach_each_other(made: K3sSite) -> None:
         seconds=120,
     )
     assert client.logs("default", "asks", "main").split() == ["hello", "hello"]
-    assert [one["ip"].rpartition(":")[0] != "" for one in client.get(POD, "web", "default")["status"]["podIPs"]] == [
-        False,
-        True,
-    ]
+    assert [":" in one["ip"] for one in client.get(POD, "web", "default")["status"]["podIPs"]] == [False, True]

@@ -13,20 +13,15 @@ import collections.abc as c
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import Manifest
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import NodeClass
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import NodeClass, pools_with
 
 RUNTIME = HANDLER = "docker"
 
 
-def pools(classes: c.Iterable[NodeClass]) -> list[str]:
-    """Names of pools with such nodes."""
-    return sorted({one.pool for one in classes if one.runtime == RUNTIME})
-
-
 def faults(classes: c.Sequence[NodeClass], providers: c.Mapping[str, str]) -> list[Fault]:
     """classes: of nodes that get validators. providers: of drivers, by pool."""
-    found = []
-    if driven := [pool for pool in pools(classes) if providers.get(pool) != "host"]:
+    found, pools = [], pools_with(RUNTIME, classes)
+    if driven := [pool for pool in pools if providers.get(pool) != "host"]:
         found.append(
             Fault(
                 "container runtime docker is supported with a driver of the host only",
@@ -36,11 +31,11 @@ def faults(classes: c.Sequence[NodeClass], providers: c.Mapping[str, str]) -> li
             )
         )
     others = sorted({one.runtime for one in classes if one.runtime and one.runtime != RUNTIME})
-    if pools(classes) and others:
+    if pools and others:
         found.append(
             Fault(
                 f"nodes with GPUs have container runtimes docker and {' and '.join(others)}",
-                f"pools {', '.join(pools(classes))}",
+                f"pools {', '.join(pools)}",
                 "a RuntimeClass has one handler, and that of docker is another one",
                 "use one container runtime for all nodes with GPUs",
             )
@@ -50,5 +45,5 @@ def faults(classes: c.Sequence[NodeClass], providers: c.Mapping[str, str]) -> li
 
 def fitted(manifests: c.Iterable[Manifest], classes: c.Sequence[NodeClass]) -> list[Manifest]:
     """The same, with a RuntimeClass that Docker knows where nodes have it."""
-    handler = {"handler": HANDLER} if pools(classes) else {}
+    handler = {"handler": HANDLER} if pools_with(RUNTIME, classes) else {}
     return [{**one, **handler} if one["kind"] == "RuntimeClass" else one for one in manifests]

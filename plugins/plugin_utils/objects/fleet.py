@@ -241,6 +241,11 @@ def declared_classes(pool: str, machines: t.Any, where: str, faults: list[Fault]
         )
 
 
+def pools_with(runtime: str, classes: c.Iterable[NodeClass]) -> list[str]:
+    """Names of pools that have nodes with a container runtime."""
+    return sorted({one.pool for one in classes if one.runtime == runtime})
+
+
 def _kernel(value: t.Any, where: str) -> list[Fault]:
     if isinstance(value, str):
         return values.text(value, where)

@@ -18,7 +18,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.common import 
     take,
     text,
 )
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet, NodeClass
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.objects.fleet import Fleet, NodeClass, pools_with
 
 TOOLKIT = "nvidia-container-toolkit"
 #: Providers of drivers whose pools get toolkit and validator.
@@ -37,9 +37,8 @@ def toolkits(
     """One toolkit for each container runtime: because it writes that runtime's configuration."""
     runtimes = _runtimes(fleet, providers, proven, made)
     if docker.RUNTIME in runtimes:
-        made.notes.append(
-            f"container toolkit: that of the machines, which have docker (pools {', '.join(docker.pools(proven))})"
-        )
+        pools = ", ".join(pools_with(docker.RUNTIME, proven))
+        made.notes.append(f"container toolkit: that of the machines, which have docker (pools {pools})")
         runtimes.remove(docker.RUNTIME)
     found: list[Manifest] = []
     for runtime in runtimes:
@@ -57,9 +56,9 @@ def toolkits(
                 toolkit["spec"]["template"]["metadata"]["labels"],
             ):
                 labels[names.OURS + "runtime"] = runtime
-            pools = sorted({one.pool for one in proven if one.runtime == runtime})
-            terms = placement.both(terms, [term for pool in pools for term in placement.of_pool(pool, fleet.pools)])
-            if mixed := [pool for pool in pools if len({one.runtime for one in proven if one.pool == pool}) > 1]:
+            having = pools_with(runtime, proven)
+            terms = placement.both(terms, [term for pool in having for term in placement.of_pool(pool, fleet.pools)])
+            if mixed := [pool for pool in having if len({one.runtime for one in proven if one.pool == pool}) > 1]:
                 made.faults.append(
                     Fault(
                         f"pool {mixed[0]} has nodes with several container runtimes",
@@ -102,7 +101,7 @@ def _runtimes(
 
 
 def _runtime_fault(runtime: str, classes: c.Sequence[NodeClass]) -> Fault:
-    pools = ", ".join(sorted({one.pool for one in classes if one.runtime == runtime}))
+    pools = ", ".join(pools_with(runtime, classes))
     return Fault(
         f"container runtime {runtime} is not supported",
         f"pools {pools}",

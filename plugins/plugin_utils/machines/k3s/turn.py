@@ -51,25 +51,26 @@ def turn(host: Host, settings: Settings, now: Found, writes: c.Collection[str], 
     wanted = version_of(settings["version"])
     runs, release = installed(host), (wanted, build(settings["version"]))
     older = (f"its K3s is {runs}",) if (now.version, build(runs)) != release else ()
-    stale = _stale(host, settings, writes, now.expired) if not (older or adopts) else ()
+    stale = _stale(host, settings, writes) if not (older or adopts) else ()
+    # Servers whose certificates have expired are started again before their turn.
+    idle = not (host.unit(places.UNITS[settings["role"]]).active or older or adopts or now.expired)
+    stopped = ("its K3s does not run",) if idle else ()
     taken = ("it is adopted",) if adopts else ()
     record = contents.noted(host.text(places.TURN))
     interrupted = ("an earlier run was interrupted there",) if host.text(places.TURN) else ()
     # Within the 90 days in which K3s issues them again at a start (https://docs.k3s.io/cli/certificate).
     left, due = lasting(host)
-    # Servers whose certificates have expired are started again before their turn.
-    due = due and not now.expired
-    renewals = (left,) if due else ()
-    started = host.unit(places.UNITS[settings["role"]]).active
-    reasons = (*older, *taken, *stale, *renewals, *interrupted)
+    renewals = (left,) if due and not now.expired else ()
+    restarts = (*older, *taken, *stale, *stopped, *renewals)
+    reasons = (*restarts, *interrupted)
     return Turn(
         reasons,
         begun=bool(interrupted),
         gated=record.get("gated"),
         upgrade=bool(older or record.get("upgrade")),
-        restart=bool(older or taken or stale or due),
-        # Pods outlive a restart (KillMode of the unit), where the program is the same, and settings are or K3s does not run.
-        stays=bool(taken or due or stale) and not (older or staged(host, settings) or (stale and started)),
+        restart=bool(restarts),
+        # Pods outlive a start and a restart (KillMode of the unit), and neither program nor settings are others than those that run.
+        stays=bool(restarts) and not (older or stale or staged(host, settings)),
         upgraded=now.serves and now.version == wanted,
     )
 
@@ -112,12 +113,12 @@ def unread(path: str) -> str:
     return f"its K3s has not loaded {path}"
 
 
-def _stale(host: Host, settings: Settings, writes: c.Collection[str], expired: bool) -> tuple[str, ...]:
-    """Why the K3s that runs is another one than is on the disk, or will be. expired: whether it is started before its turn."""
+def _stale(host: Host, settings: Settings, writes: c.Collection[str]) -> tuple[str, ...]:
+    """Why the K3s that runs is another one than is on the disk, or will be."""
     unit = host.unit(places.UNITS[settings["role"]])
     reasons = ["its K3s is another program than the one that is set"] if staged(host, settings) else []
     if not unit.active:
-        return (*reasons, *([] if expired else ["its K3s does not run"]))
+        return tuple(reasons)
     since = unit.started_at
     if host.later(host.moment("program_changed"), since):
         reasons.append("its K3s runs an older program")
