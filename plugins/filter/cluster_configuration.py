@@ -39,7 +39,9 @@ options:
     required: true
     choices: [init, join, rejoin, migrate, stay, snapshots, names, upgrade, reconfigure, applied]
   machine:
-    description: C(node), C(address), C(serves) and C(taints) of the machine.
+    description: >-
+      C(node), C(address), C(serves) and C(taints) of the machine. For an upgrade also C(same_etcd), whether its etcd has the version already, and
+      C(applied), what is recorded on it.
     type: dict
     required: true
   secrets:

@@ -76,6 +76,14 @@ def writes(site: Site) -> list[str]:
     return audit.writes((site.machines[name] for name in site.servers), f"{_LOG}/audit.log")
 
 
+def etcd_since(site: Site) -> dict[str, str]:
+    """When etcd has started, by server: field 22 of its stat (proc_pid_stat(5))."""
+    asks = "sed 's/.*) //' /proc/$(pidof -s etcd)/stat | cut -d ' ' -f 20"
+    found = {name: site.machines[name].sh(asks).strip() for name in site.servers}
+    assert all(text.isdecimal() for text in found.values()), found
+    return found
+
+
 def test_site_makes_the_cluster_and_a_pod_computes_on_its_gpus(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     checked = site.play("site", "--check")
     assert checked.rc == 0, checked.stdout[-6000:]
@@ -138,6 +146,7 @@ def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
         "upgrade w1, w2",
     ]
     assert set(site.versions().values()) == {programs.VERSION}
+    before = etcd_since(site)
     second = site.machines["cp2"]
     balancer = site.machines["lb"].address
     with Probe(balancer) as probe, asked_from(site.machines["w2"].port.namespace, balancer) as worker:
@@ -166,6 +175,7 @@ def test_an_upgrade_that_was_killed_goes_on_and_clients_do_not_notice(
         *(text.partition(":")[0] for text in planned[1:]),
     ]
     assert set(site.versions().values()) == {new.programs.version}
+    assert etcd_since(site) == before
     assert site.cordoned() == set()
     assert site.done().changed() == 0
 

@@ -5,6 +5,7 @@
 
 control.py configured ENDPOINT           prints the version of Kubernetes in the cluster's configuration, which kubeadm upgrades to at the end of the
                                          first server's upgrade
+control.py etcd VERSION                  prints `same` if an upgrade of this server to this version would only restart its etcd
 control.py configure ADDRESS PATH        writes ConfigMaps, and restarts kube-proxy if its own is among them. PATH: of a list of them, in JSON
 control.py proxied ADDRESS               prints why kube-proxy has not loaded its configuration on all nodes, and ends with status 0 once it has
 control.py publish ADDRESS               writes the certificate authorities of this server where clients read them
@@ -21,6 +22,7 @@ import json
 import os
 import re
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -232,8 +234,31 @@ def configured(endpoint):
     print(re.search(r"^kubernetesVersion: *v?(\S+)", text, re.M).group(1))
 
 
+def tag(name, text):
+    """Of an image with this name, in a manifest or a list. Empty if there is none."""
+    matched = re.search(rf"\S+/{name}:([^\s@]+)", text)
+    return matched.group(1) if matched else ""
+
+
+def etcd(version):
+    """With another minor version kubeadm may run the same etcd with other arguments. A registry's digest may follow a tag, so only tags are compared."""
+    manifests = []
+    for name in ("etcd", "kube-apiserver"):
+        try:
+            with open(f"{FOLDER}/manifests/{name}.yaml", encoding="utf-8") as file:
+                manifests.append(tag(name, file.read()))
+        except FileNotFoundError:
+            # It runs on other machines.
+            manifests.append("")
+    argv = ["kubeadm", "config", "images", "list", f"--kubernetes-version=v{version}"]
+    listed = subprocess.run(argv, check=True, stdout=subprocess.PIPE, timeout=60).stdout.decode("utf-8")
+    minor = "v" + version.rpartition(".")[0] + "."
+    same = manifests[0] and manifests[0] == tag("etcd", listed) and manifests[1].startswith(minor)
+    print("same" if same else "other")
+
+
 def main(command, *arguments):
-    does = {one.__name__: one for one in (configure, configured, extend, publish, reencrypt, restart, withdraw)}
+    does = {one.__name__: one for one in (configure, configured, etcd, extend, publish, reencrypt, restart, withdraw)}
     if command in does:
         does[command](*arguments)
         return 0

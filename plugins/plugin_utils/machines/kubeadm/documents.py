@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
 
 _API, _KUBELET, _PROXY = "kubeadm.k8s.io/v1beta4", "kubelet.config.k8s.io/v1beta1", "kubeproxy.config.k8s.io/v1alpha1"
 CLUSTER, KUBELET, PROXY = "ClusterConfiguration", "KubeletConfiguration", "KubeProxyConfiguration"
+UPGRADE = "UpgradeConfiguration"
 #: How long a bootstrap token is valid at most. The run deletes it at its end.
 _TOKEN_TTL = "15m"
 #: Taint of a server (https://kubernetes.io/docs/reference/labels-annotations-taints/#node-role-kubernetes-io-control-plane).
@@ -94,29 +95,44 @@ def join(settings: Data, machine: Data, secrets: Data) -> str:
     return _text(settings, [configuration])
 
 
-def upgrade(settings: Data, _machine: Data, _secrets: Data) -> str:
-    """For `kubeadm upgrade apply` and `kubeadm upgrade node`. It holds no secret."""
-    return _upgrade(settings)
+def upgrade(settings: Data, machine: Data, _secrets: Data) -> str:
+    """For `kubeadm upgrade apply` and `kubeadm upgrade node`. It holds no secret.
+
+    machine: same_etcd: whether its etcd has the version already. applied: as components returns it, what the machine runs with.
+    """
+    return _upgrade(settings, machine)
 
 
-def reconfigure(settings: Data, _machine: Data, _secrets: Data) -> str:
+def reconfigure(settings: Data, machine: Data, _secrets: Data) -> str:
     """The same, for a server whose kubelet is to run on."""
-    return _upgrade(settings, "kubelet-config")
+    return _upgrade(settings, machine, "kubelet-config")
 
 
-def _upgrade(settings: Data, *skipped: str) -> str:
-    shared = {
+def _upgrade(settings: Data, machine: Data, *skipped: str) -> str:
+    shared: Document = {
         "ignorePreflightErrors": list(settings["ignored_errors"]),
         # Of the phases of init, an upgrade has only these too.
         "skipPhases": [*(one for one in _skipped(settings) if one.startswith("addon")), *skipped],
     }
+    if machine.get("same_etcd") and not _changes_etcd(settings, machine["applied"]):
+        # kubeadm would restart it only to renew its certificates (upgradeComponent in cmd/kubeadm/app/phases/upgrade/staticpods.go), and the role renews all
+        # in time. Meanwhile the API server of the machine answers nothing, and its clients wait.
+        shared["etcdUpgrade"] = False
     configuration = {
         "apiVersion": _API,
-        "kind": "UpgradeConfiguration",
+        "kind": UPGRADE,
         "apply": {"kubernetesVersion": f"v{settings['version']}", **shared},
         "node": shared,
     }
     return _text(settings, [configuration])
+
+
+def _changes_etcd(settings: Data, applied: Data) -> bool:
+    """Whether kubeadm may have to write another manifest of etcd for the same version. A user's configuration of the upgrade can name patches."""
+    before, wanted = applied.get(CLUSTER), components(settings)[CLUSTER]
+    if before is None or UPGRADE in settings["configuration"]:
+        return True
+    return any(before.get(key) != wanted.get(key) for key in ("etcd", "imageRepository", "certificatesDir"))
 
 
 def _registration(settings: Data, machine: Data, taints: c.Sequence[Data]) -> Document:

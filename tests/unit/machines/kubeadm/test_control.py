@@ -72,6 +72,43 @@ def test_the_version_of_the_configuration_is_told(control: t.Any, capsys: t.Any)
     assert capsys.readouterr().out == "1.36.4\n"
 
 
+@pytest.mark.parametrize(
+    ("etcd", "server", "told"),
+    [
+        ("registry.k8s.io/etcd:3.6.6-0", "v1.36.4", "same"),
+        ("registry.example.com:5000/k8s/etcd:3.6.6-0@sha256:ab", "v1.36.5", "same"),
+        ("registry.k8s.io/etcd:3.6.5-0", "v1.36.4", "other"),
+        # Of an upgrade that was killed after etcd, too.
+        ("registry.k8s.io/etcd:3.6.6-0", "v1.35.9", "other"),
+        ("", "v1.36.4", "other"),
+    ],
+)
+def test_an_etcd_is_the_same_by_its_version_and_the_minor_version_of_its_server(
+    control: t.Any,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: t.Any,
+    etcd: str,
+    server: str,
+    told: str,
+) -> None:
+    control.FOLDER = str(tmp_path)
+    (folder := tmp_path / "manifests").mkdir()
+    images = {"etcd": etcd, "kube-apiserver": f"registry.k8s.io/kube-apiserver:{server}"}
+    for name, image in images.items():
+        if image:
+            (folder / f"{name}.yaml").write_text(f"spec:\n  containers:\n  - image: {image}\n", encoding="utf-8")
+    program = tmp_path / "kubeadm"
+    program.write_text(
+        f"#!/bin/sh\nprintf '%s\\n' registry.k8s.io/kube-apiserver:v1.36.5 registry.k8s.io/etcd:3.6.6-0 >&1\necho \"$*\" >{tmp_path}/asked\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert control.main("etcd", "1.36.5") == 0
+    assert capsys.readouterr().out == f"{told}\n"
+    assert (tmp_path / "asked").read_text() == "config images list --kubernetes-version=v1.36.5\n"
+
+
 def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.Any) -> None:
     secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
     tokens = [

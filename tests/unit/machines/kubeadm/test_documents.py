@@ -57,6 +57,34 @@ def test_an_upgrade_may_leave_the_kubelet_alone() -> None:
     assert found["apply"]["skipPhases"] == found["node"]["skipPhases"] == ["addon/coredns", "kubelet-config"]
 
 
+def _applied(**cluster: t.Any) -> dict[str, t.Any]:
+    given = {**SETTINGS, "configuration": {"ClusterConfiguration": cluster}}
+    return t.cast("dict[str, t.Any]", json.loads(documents.applied(given, MACHINE, {})))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "machine", "kept"),
+    [
+        ({}, {"same_etcd": True, "applied": _applied()}, True),
+        ({}, {"same_etcd": True, "applied": _applied(apiServer={"timeoutForControlPlane": "9m"})}, True),
+        ({}, {"same_etcd": False, "applied": _applied()}, False),
+        ({}, {"same_etcd": True, "applied": {}}, False),
+        ({}, {"same_etcd": True, "applied": _applied(etcd={"local": {"dataDir": "/srv"}})}, False),
+        ({}, {"same_etcd": True, "applied": _applied(imageRepository="registry.example.com")}, False),
+        ({}, {"same_etcd": True, "applied": _applied(certificatesDir="/srv")}, False),
+        ({"UpgradeConfiguration": {"node": {}}}, {"same_etcd": True, "applied": _applied()}, False),
+    ],
+    ids=["same", "other part", "other version", "unknown", "other etcd", "registry", "folder", "of the user"],
+)
+@pytest.mark.parametrize("write", [documents.upgrade, documents.reconfigure])
+def test_an_etcd_that_would_only_be_restarted_runs_on(
+    write: t.Any, configuration: t.Any, machine: dict[str, t.Any], kept: bool
+) -> None:
+    given = {**SETTINGS, "configuration": configuration}
+    (found,) = parsed(write(given, {**MACHINE, **machine}, {})).values()
+    assert [found[how].get("etcdUpgrade") for how in ("apply", "node")] == [False if kept else None] * 2
+
+
 def test_certificates_with_more_names_are_issued_elsewhere() -> None:
     given = {**SETTINGS, "configuration": {"ClusterConfiguration": {"featureGates": {"A": True}}}}
     found = parsed(documents.names(given, MACHINE, {**SECRETS, "folder": "/run/pki"}))["ClusterConfiguration"]
