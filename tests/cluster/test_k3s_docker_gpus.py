@@ -15,15 +15,13 @@ import pathlib
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_docker import DAEMON, DockerRig
-from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import K3sSite
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_gpus import driven_site
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable, ensure_components
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
-from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_variables
 
 pytestmark = pytest.mark.slow
 
@@ -32,18 +30,13 @@ def test_site_gives_gpus_to_pods_on_docker(tmp_path: pathlib.Path) -> None:
     if reason := unmet_precondition():
         pytest.skip(reason)
     try:
-        parts, components, rig = gpus.ensure_gpus(say, gpus.DRIVERS), ensure_components(say), DockerRig(say, DAEMON)
+        rig = DockerRig(say, DAEMON)
     except Unavailable as missing:
         pytest.skip(str(missing))
-    toolkit = {**toolkit_variables(components, tmp_path), "node_runtime_default_runtime": True}
     with contextlib.closing(rig):
-        site = K3sSite(
-            rig, ("s1",), ("a1",), shares=rig.shares, with_gpus={"a1": 2}, gpu_parts=parts, of_machines=toolkit
-        )
-        site.labels = {"a1": {"pool": "a", "nvidia.com/gpu.deploy.container-toolkit": "false"}}
+        site = driven_site(rig, tmp_path, ("s1",), ("a1",), shares=rig.shares)
+        site.of_machines["node_runtime_default_runtime"] = True
         site.variables["cluster_k3s_engine"] = "docker"
-        pool = {**gpus.pool("a", "pool=a", 2), "driver": {"provider": "host"}}
-        site.variables |= gpus.variables([pool], gpus.DRIVERS)
         run = site.play("site")
         assert run.rc == 0, run.stdout[-8000:]
         daemon = json.loads(site.machines["a1"].read("/etc/docker/daemon.json"))

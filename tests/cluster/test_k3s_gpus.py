@@ -14,14 +14,12 @@ import time
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit, gpus
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import audit
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_gpus import driven_site
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable, ensure_components
-from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
-from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_programs, toolkit_variables
 
 pytestmark = pytest.mark.slow
 _POLICY, _LOG = "/etc/rancher/audit.yaml", "/var/log/audit.log"
@@ -35,22 +33,8 @@ def made(
     balancer: str = "",
     manager: bool = True,
 ) -> K3sSite:
-    """A site whose first agent has two GPUs and a driver. folder: an empty one. manager: whether this agent can install packages.
-
-    Skips tests if this machine cannot have the parts.
-    """
-    try:
-        parts, components = gpus.ensure_gpus(say, gpus.DRIVERS), ensure_components(say)
-        toolkit = toolkit_variables(components, folder) if manager else toolkit_programs(components)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
-    site = K3sSite(rig, servers, agents, balancer, with_gpus={agents[0]: 2}, gpu_parts=parts, of_machines=toolkit)
-    if not manager:
-        site.machines[agents[0]].sh("rm /usr/bin/apt-get /usr/bin/dpkg")
-    # The machine has the runtime from the role node_runtime (docs/container-runtime.md).
-    site.labels = {agents[0]: {"pool": "a", "nvidia.com/gpu.deploy.container-toolkit": "false"}}
-    pool = {**gpus.pool("a", "pool=a", 2), "driver": {"provider": "host"}}
-    site.variables |= gpus.variables([pool], gpus.DRIVERS)
+    """A site whose API servers record who has written what."""
+    site = driven_site(rig, folder, servers, agents, manager=manager, balancer=balancer)
     logged = {"audit-policy-file": _POLICY, "audit-log-path": _LOG}
     site.variables["cluster_k3s_server_configuration"] = {
         "kube-apiserver-arg": [f"{name}={value}" for name, value in logged.items()]

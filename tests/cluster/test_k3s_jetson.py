@@ -10,39 +10,28 @@ their order.
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu import names
-from ansible_collections.hwaccel.gpu.tests.cluster.rig import gpus
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import pods
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
+from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_gpus import driven_site
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import DATA, K3sSite
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable, ensure_components
 from ansible_collections.hwaccel.gpu.tests.node.rig.host_driver import JETSON_LIBRARY, OPEN_DEVICES, permitted
 from ansible_collections.hwaccel.gpu.tests.node.rig.nvidia_images import defaults
-from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
-from ansible_collections.hwaccel.gpu.tests.node.rig.runtime_site import toolkit_variables
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def made(k3s_rig: K3sRig, tmp_path_factory: pytest.TempPathFactory) -> K3sSite:
-    try:
-        parts, components = gpus.ensure_gpus(say, gpus.DRIVERS), ensure_components(say)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
-    toolkit = toolkit_variables(components, tmp_path_factory.mktemp("toolkit"))
-    site = K3sSite(k3s_rig, ("s1",), ("orin1",), gpu_parts=parts, of_machines=toolkit, boards=("orin1",))
-    site.labels = {
-        "orin1": {"pool": "edge", names.INTEGRATED_LABEL: "true", "nvidia.com/gpu.deploy.container-toolkit": "false"}
-    }
-    board = {"product": gpus.BOARD["product"].replace(" ", "-"), "count": 1}
-    pool = {"name": "edge", "selector": "pool=edge", "gpu": board, "driver": {"provider": "host"}}
-    site.variables |= gpus.variables([pool], gpus.DRIVERS)
+    site = driven_site(k3s_rig, tmp_path_factory.mktemp("toolkit"), ("s1",), ("orin1",), board=True)
+    site.labels["orin1"][names.INTEGRATED_LABEL] = "true"
     run = site.play("site")
     assert run.rc == 0, run.stdout[-8000:]
     return site
@@ -59,10 +48,9 @@ def test_the_board_offers_its_gpu_once_a_pod_has_computed(made: K3sSite) -> None
 
 
 def plugin(made: K3sSite) -> dict[str, t.Any]:
-    pods = made.client().list(POD).items
     (found,) = (
         one
-        for one in pods
+        for one in made.client().list(POD).items
         if one["metadata"]["name"].startswith("nvidia-device-plugin") and one["spec"]["nodeName"] == "orin1"
     )
     return found
@@ -76,29 +64,19 @@ def test_the_device_plugin_runs_under_nvidia_s_runtime_and_gives_the_gpu_by_its_
     assert '"deviceIDStrategy": "index"' in logs and '"envvar"' in logs, logs
 
 
-def ran(made: K3sSite, name: str, image: str, script: str) -> str:
-    """Output of a pod that asks for the GPU."""
-    container = {
-        "name": "main",
-        "image": image,
-        "command": ["sh", "-c", script],
-        "resources": {"limits": {"nvidia.com/gpu": 1}},
-    }
-    spec = {"restartPolicy": "Never", "runtimeClassName": "nvidia", "containers": [container]}
-    metadata = {"name": name, "namespace": "default"}
-    client = made.client()
-    client.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, POD)
-    made.machines["orin1"].wait(
-        f"{name} ends", lambda: client.get(POD, name, "default")["status"]["phase"] in ("Succeeded", "Failed")
-    )
-    return str(client.logs("default", name, "main", tail_lines=200))
-
-
 def test_a_pod_gets_what_jetpack_lists_and_device_query_finds_the_gpu(made: K3sSite) -> None:
     image = defaults("gpu_validation")["gpu_validation_integrated_image"]
-    shown = ran(made, "devices", image, f"cat {JETSON_LIBRARY}; {OPEN_DEVICES}")
+    ran = functools.partial(
+        pods.output,
+        made.client(),
+        made.machines["orin1"],
+        image=image,
+        limits={"nvidia.com/gpu": 1},
+        runtimeClassName="nvidia",
+    )
+    shown = ran("devices", f"cat {JETSON_LIBRARY}; {OPEN_DEVICES}")
     assert shown == "stand-in for libcuda.so\n" + permitted("/dev/nvidia0", "/dev/nvhost-gpu")
-    queried = ran(made, "query", image, "deviceQuery")
+    queried = ran("query", "deviceQuery")
     assert "Integrated GPU sharing Host Memory:            Yes" in queried and "Result = PASS" in queried
 
 

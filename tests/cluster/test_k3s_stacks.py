@@ -11,6 +11,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import pods
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_site import K3sSite
 from ansible_collections.hwaccel.gpu.tests.node.rig.cluster import NODE, POD
@@ -83,13 +84,5 @@ def test_two_stacks_reach_each_other(made: K3sSite) -> None:
         f"until printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 {address} 80 | grep hello; do sleep 1; done; "
         for address in service["clusterIPs"]
     )
-    asks = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", asked]}
-    spec = {"nodeName": "s1", "restartPolicy": "Never", "containers": [asks]}
-    client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": "asks"}, "spec": spec}, POD)
-    made.machines["s1"].wait(
-        "the pod has ended",
-        lambda: client.get(POD, "asks", "default")["status"].get("phase") == "Succeeded",
-        seconds=120,
-    )
-    assert client.logs("default", "asks", "main").split() == ["hello", "hello"]
+    assert pods.output(client, made.machines["s1"], "asks", asked, nodeName="s1").split() == ["hello", "hello"]
     assert [":" in one["ip"] for one in client.get(POD, "web", "default")["status"]["podIPs"]] == [False, True]

@@ -20,6 +20,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.cluster.rig import pods
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import K3sRig
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_binaries import VERSION
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s_by_hand import DATA, Installed, install
@@ -265,15 +266,8 @@ def test_pods_reach_services_of_other_nodes(made: Made) -> None:
     named = {"name": "web", "namespace": "default"}
     made.client.create({"apiVersion": "v1", "kind": "Service", "metadata": named, "spec": service}, _SERVICE)
     script = "until printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 3 10.43.0.80 80 | grep hello; do sleep 1; done; nc -w 3 10.43.0.1 443 </dev/null && echo API"
-    asks = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", script]}
-    spec = {"nodeName": "s1", "restartPolicy": "Never", "containers": [asks]}
-    made.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {**named, "name": "asks"}, "spec": spec}, POD)
-
-    def ended() -> bool:
-        return bool(made.client.get(POD, "asks", "default")["status"].get("phase") == "Succeeded")
-
-    made.worker.machine.wait("the pod has ended", ended, seconds=90)
-    assert made.client.logs("default", "asks", "main").split() == ["hello", "API"]
+    said = pods.output(made.client, made.worker.machine, "asks", script, nodeName="s1")
+    assert said.split() == ["hello", "API"]
 
 
 def test_pods_outlive_a_restart(made: Made) -> None:
