@@ -15,6 +15,22 @@ _ANSWERS = {**_READYZ, "status": "200|401"}
 _OPENSHIFT_INGRESS = {"type": "http", "path": "/healthz/ready", "port": 1936}
 _RANCHER_INGRESS = {"type": "http", "path": "/healthz", "port": 80}
 
+
+def _api(check: dict[str, str]) -> dict[str, t.Any]:
+    """API servers beside an etcd of their own.
+
+    One whose machine or etcd is away does not answer, so it must be noticed within seconds. Until then requests wait on it, and with leastconn new ones go to
+    the others. It also spreads the long connections of clients again once a server is back.
+    """
+    return {
+        "name": "api",
+        "port": 6443,
+        "roles": [MASTER],
+        "balance": "leastconn",
+        "check": {**check, "interval": "1s"},
+    }
+
+
 #: Without workers, as in compact clusters, masters take their role.
 #: machine_network_only: reachable only from the cluster's machine network, because it serves the cluster's secrets.
 PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
@@ -30,20 +46,10 @@ PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
         {"name": "ingress-https", "port": 443, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
         {"name": "ingress-http", "port": 80, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
     ),
-    # A server that is upgraded restarts its etcd and does not answer meanwhile, so it must be noticed within seconds. Until then requests wait on it, and
-    # with leastconn new ones go to the others. It also spreads the long connections of clients again once a server is back.
-    "kubeadm": (
-        {
-            "name": "api",
-            "port": 6443,
-            "roles": [MASTER],
-            "balance": "leastconn",
-            "check": {**_READYZ, "interval": "1s"},
-        },
-    ),
-    "k3s": ({"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},),
+    "kubeadm": (_api(_READYZ),),
+    "k3s": (_api(_ANSWERS),),
     "rke2": (
-        {"name": "api", "port": 6443, "roles": [MASTER], "check": _ANSWERS},
+        _api(_ANSWERS),
         {"name": "supervisor", "port": 9345, "roles": [MASTER], "check": {"type": "https", "path": "/ping"}},
         {"name": "ingress-https", "port": 443, "roles": [WORKER], "check": _RANCHER_INGRESS},
         {"name": "ingress-http", "port": 80, "roles": [WORKER], "check": _RANCHER_INGRESS},

@@ -103,9 +103,10 @@ def test_other_distributions_have_their_own_services(profile: str, ports: list[i
     assert [service.port for service in found.services] == ports
 
 
-def test_an_api_server_of_kubeadm_is_asked_each_second_whether_it_is_ready() -> None:
-    (service,) = given([{"name": "ocp", "profile": "kubeadm"}]).services
-    assert (service.balance, service.check) == ("leastconn", Check("https", "/readyz", interval="1s"))
+@pytest.mark.parametrize(("profile", "status"), [("kubeadm", "200"), ("k3s", "200|401"), ("rke2", "200|401")])
+def test_an_api_server_is_asked_each_second_whether_it_is_ready(profile: str, status: str) -> None:
+    service = given([{"name": "ocp", "profile": profile}]).services[0]
+    assert (service.balance, service.check) == ("leastconn", Check("https", "/readyz", status=status, interval="1s"))
 
 
 def test_a_service_of_a_profile_can_be_changed_and_omitted() -> None:
