@@ -38,6 +38,7 @@ import socket
 import ssl
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 
@@ -50,6 +51,8 @@ MERGE = "application/merge-patch+json"
 OCCUPIED = 3
 #: Seconds for an answer.
 PATIENCE = 10
+#: How often an API server is asked that is busy.
+TRIES = 5
 #: See above.
 PLACES = {}
 
@@ -243,7 +246,17 @@ def found(url, tls, method="GET"):
 
 def plans(address):
     """Source: pkg/apis/upgrade.cattle.io/v1/types.go of https://github.com/rancher/system-upgrade-controller."""
-    text = found(f"https://{joined(address, '6443')}/apis/upgrade.cattle.io/v1/plans", administrator())
+    url, tls, tries = f"https://{joined(address, '6443')}/apis/upgrade.cattle.io/v1/plans", administrator(), TRIES
+    while True:
+        tries -= 1
+        try:
+            text = found(url, tls)
+            break
+        except OSError:
+            # Without an answer none would be seen.
+            if not tries:
+                raise
+            time.sleep(2)
     listed = [one["metadata"] for one in json.loads(text or "{}").get("items", ())]
     print(json.dumps(sorted(f"{one['namespace']}/{one['name']}" for one in listed)))
 

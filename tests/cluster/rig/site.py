@@ -134,11 +134,11 @@ class Site:
         known = {NAME: self.cluster()}
         return self.rig.killed(self.playbook, self.groups(), when, known, arguments=arguments, **more)
 
-    def client(self) -> Client:
-        """As an administrator, at the endpoint."""
-        server = self.machines[self.servers[-1]]
+    def client(self, of: str = "") -> Client:
+        """As an administrator, at the endpoint. of: the server whose own API server is asked instead."""
+        server = self.machines[of or self.servers[-1]]
         config = yaml.safe_load(server.read(self.admin))
-        if "127.0.0.1" in config["clusters"][0]["cluster"]["server"]:
+        if of or "127.0.0.1" in config["clusters"][0]["cluster"]["server"]:
             config["clusters"][0]["cluster"]["server"] = f"https://{server.address}:6443"
         return connect({"kubeconfig": config})
 

@@ -356,3 +356,21 @@ def test_plans_of_another_controller_are_named_and_none_where_it_is_not(member: 
         member.ask = Cluster(**answers).ask
         assert member.main("{}", "plans", "10.0.0.11") == 0
         assert json.loads(capsys.readouterr().out) == named
+
+
+@pytest.mark.parametrize(("busy", "status"), [(4, 0), (5, 1)])
+def test_plans_of_a_busy_api_server_are_asked_for_again(
+    member: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: t.Any, busy: int, status: int
+) -> None:
+    answers: list[t.Any] = [TimeoutError("timed out")] * busy
+    answers.append(json.dumps({"items": [{"metadata": {"namespace": "default", "name": "agents"}}]}))
+
+    def ask(*_arguments: t.Any) -> str:
+        if isinstance(answer := answers.pop(0), OSError):
+            raise answer
+        return str(answer)
+
+    member.ask = ask
+    monkeypatch.setattr(member.time, "sleep", lambda _seconds: None)
+    assert member.main("{}", "plans", "10.0.0.11") == status
+    assert capsys.readouterr().out == ("" if status else '["default/agents"]\n')
