@@ -39,8 +39,13 @@ PENDING = "hwaccel.gpu/pending"
 MERGE = "application/merge-patch+json"
 #: Description of bootstrap tokens that the role creates.
 OURS = b"hwaccel.gpu"
+#: Description of those that own certificates only to end them (createShortLivedBootstrapToken in cmd/kubeadm/app/phases/copycerts). Each upload makes one, and
+#: leaves that of the one before, which was killed, without anything to end.
+OWNER = b"Proxy for managing TTL for the kubeadm-certs secret"
 #: Seconds for an answer.
 PATIENCE = 10
+#: How often secrets are tried to be deleted.
+TRIES = 5
 #: Objects of an answer.
 PAGE = 200
 
@@ -173,12 +178,14 @@ def publish(address):
 
 
 def secrets_of_runs(secrets, tls):
-    """Names of the tokens of runs, and of those that own certificates: kubeadm makes one that only serves to end them."""
+    """Names of the tokens of runs, and of those that own certificates."""
     tokens = json.loads(ask(secrets + "?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken", tls))["items"]
-    ours = base64.b64encode(OURS).decode("ascii")
-    names = [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == ours]
-    owners = json.loads(found(secrets + "/kubeadm-certs", tls) or "{}").get("metadata", {}).get("ownerReferences", ())
-    return names, [one["name"] for one in owners]
+
+    def described(text):
+        encoded = base64.b64encode(text).decode("ascii")
+        return [one["metadata"]["name"] for one in tokens if one.get("data", {}).get("description") == encoded]
+
+    return described(OURS), described(OWNER)
 
 
 def extend(address, seconds):
@@ -190,10 +197,14 @@ def extend(address, seconds):
             "the token with which machines join has ended. Next: run the playbook again, which makes another one"
         )
     ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + int(seconds)))
+    body = {"data": {"expiration": base64.b64encode(ends.encode("ascii")).decode("ascii")}}
     for name in [*names, *owners]:
-        patch(
-            f"{secrets}/{name}", tls, {"data": {"expiration": base64.b64encode(ends.encode("ascii")).decode("ascii")}}
-        )
+        try:
+            patch(f"{secrets}/{name}", tls, body)
+        except urllib.error.HTTPError as error:
+            # Of a run that was killed, and has ended now.
+            if error.code != 404:
+                raise
 
 
 def withdraw(address):
@@ -202,6 +213,16 @@ def withdraw(address):
     for name in [*names, *owners, "kubeadm-certs"]:
         if deleted(f"{secrets}/{name}", tls):
             print(f"delete the secret {name}")
+
+
+def patient(does, *arguments):
+    """Until an API server answers that is busy, or starts."""
+    for _try in range(TRIES - 1):
+        try:
+            return does(*arguments)
+        except OSError:
+            time.sleep(2)
+    return does(*arguments)
 
 
 def reencrypt(address):
@@ -258,7 +279,15 @@ def etcd(version):
 
 
 def main(command, *arguments):
-    does = {one.__name__: one for one in (configure, configured, etcd, extend, publish, reencrypt, restart, withdraw)}
+    does = {one.__name__: one for one in (configure, configured, etcd, extend, publish, reencrypt, restart)}
+    if command == "withdraw":
+        # Whoever calls it goes on without.
+        try:
+            patient(withdraw, *arguments)
+        except OSError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+        return 0
     if command in does:
         does[command](*arguments)
         return 0

@@ -109,54 +109,69 @@ def test_an_etcd_is_the_same_by_its_version_and_the_minor_version_of_its_server(
     assert (tmp_path / "asked").read_text() == "config images list --kubernetes-version=v1.36.5\n"
 
 
-def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.Any) -> None:
-    secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
-    tokens = [
+_SECRETS = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
+_TOKENS = f"GET {_SECRETS}?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
+#: Of kubeadm, as it describes those that end certificates.
+_OWNER = b"Proxy for managing TTL for the kubeadm-certs secret"
+
+
+def tokens(**descriptions: bytes) -> dict[str, t.Any]:
+    found = [
         {"metadata": {"name": f"bootstrap-token-{name}"}, "data": {"description": base64.b64encode(text).decode()}}
-        for name, text in (("abcdef", b"hwaccel.gpu"), ("ghijkl", b"of an administrator"), ("mnopqr", b"hwaccel.gpu"))
+        for name, text in descriptions.items()
     ]
-    listed = f"GET {secrets}?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
-    owned = {"metadata": {"ownerReferences": [{"name": "bootstrap-token-uvwxyz"}]}}
-    cluster = Cluster(
-        **{
-            listed: {"items": tokens},
-            f"GET {secrets}/kubeadm-certs": owned,
-            f"DELETE {secrets}/bootstrap-token-abcdef": {},
-        }
+    return {_TOKENS: {"items": found}}
+
+
+def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.Any) -> None:
+    """Each upload of certificates leaves the token that ends them, and replaces only the certificates."""
+    listed = tokens(
+        abcdef=b"hwaccel.gpu", ghijkl=b"of an administrator", mnopqr=b"hwaccel.gpu", uvwxyz=_OWNER, killed=_OWNER
     )
+    cluster = Cluster(**listed, **{f"DELETE {_SECRETS}/bootstrap-token-abcdef": {}})
     control.ask = cluster.ask
     assert control.main("withdraw", "10.0.0.11") == 0
     assert [asked for asked, _body in cluster.asked] == [
-        listed,
-        f"GET {secrets}/kubeadm-certs",
-        f"DELETE {secrets}/bootstrap-token-abcdef",
-        f"DELETE {secrets}/bootstrap-token-mnopqr",
-        f"DELETE {secrets}/bootstrap-token-uvwxyz",
-        f"DELETE {secrets}/kubeadm-certs",
+        _TOKENS,
+        f"DELETE {_SECRETS}/bootstrap-token-abcdef",
+        f"DELETE {_SECRETS}/bootstrap-token-mnopqr",
+        f"DELETE {_SECRETS}/bootstrap-token-uvwxyz",
+        f"DELETE {_SECRETS}/bootstrap-token-killed",
+        f"DELETE {_SECRETS}/kubeadm-certs",
     ]
-    control.ask = Cluster(**{listed: {"items": tokens}, f"DELETE {secrets}/bootstrap-token-abcdef": 500}).ask
-    with pytest.raises(urllib.error.HTTPError):
-        control.main("withdraw", "10.0.0.11")
+
+
+@pytest.mark.parametrize(("busy", "status"), [(4, 0), (5, 1)])
+def test_a_busy_api_server_is_asked_again_to_delete_them(
+    control: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: t.Any, busy: int, status: int
+) -> None:
+    cluster, waits = Cluster(**tokens(abcdef=b"hwaccel.gpu")), [2] * busy
+
+    def ask(*arguments: t.Any) -> str:
+        if waits:
+            waits.pop()
+            raise TimeoutError("timed out")
+        return cluster.ask(*arguments)
+
+    control.ask = ask
+    monkeypatch.setattr(control.time, "sleep", lambda _seconds: None)
+    assert control.main("withdraw", "10.0.0.11") == status
+    assert capsys.readouterr().err == ("timed out\n" if status else "")
+    assert len(cluster.asked) == (0 if status else 3)
 
 
 def test_secrets_end_later_as_long_as_their_run_goes_on(control: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of administrators do not, and the certificates end with the token that owns them."""
-    secrets = f"{SERVER}/api/v1/namespaces/kube-system/secrets"
-    tokens = [
-        {"metadata": {"name": f"bootstrap-token-{name}"}, "data": {"description": base64.b64encode(text).decode()}}
-        for name, text in (("abcdef", b"hwaccel.gpu"), ("ghijkl", b"of an administrator"))
-    ]
-    listed = f"GET {secrets}?fieldSelector=type%3Dbootstrap.kubernetes.io%2Ftoken"
-    owned = {"metadata": {"ownerReferences": [{"name": "bootstrap-token-uvwxyz"}]}}
-    patched = [f"PATCH {secrets}/bootstrap-token-{name}" for name in ("abcdef", "uvwxyz")]
-    answers = {listed: {"items": tokens}, f"GET {secrets}/kubeadm-certs": owned, **{one: {} for one in patched}}
-    cluster = Cluster(**answers)
+    patched = [f"PATCH {_SECRETS}/bootstrap-token-{name}" for name in ("abcdef", "killed", "uvwxyz")]
+    listed = tokens(abcdef=b"hwaccel.gpu", ghijkl=b"of an administrator", killed=_OWNER, uvwxyz=_OWNER)
+    # That of a run that was killed ends in this moment.
+    cluster = Cluster(**listed, **{patched[0]: {}, patched[2]: {}})
     control.ask = cluster.ask
     monkeypatch.setattr(control.time, "time", lambda: 1_800_000_000)
     assert control.main("extend", "10.0.0.11", "900") == 0
     ends = base64.b64encode(b"2027-01-15T08:15:00Z").decode()
-    assert cluster.asked[2:] == [(one, {"data": {"expiration": ends}}) for one in patched]
-    control.ask = Cluster(**{listed: {"items": tokens[1:]}}).ask
+    assert cluster.asked[1:] == [(one, {"data": {"expiration": ends}}) for one in patched]
+    control.ask = Cluster(**tokens(ghijkl=b"of an administrator")).ask
     with pytest.raises(SystemExit, match="run the playbook again"):
         control.main("extend", "10.0.0.11", "900")
 
