@@ -99,6 +99,9 @@ def test_a_token_that_the_cluster_does_not_know(site: Site) -> None:
     client, ended = site.client(), threading.Event()
 
     def forget() -> None:
+        # Once kubeadm joins there. Before, the run itself would miss the token.
+        while not ended.wait(0.2) and not site.machines["b4"].sh("pgrep -f 'kubeadm [j]oin' || :"):
+            pass
         while not ended.wait(0.2):
             for one in client.list(_SECRET, namespace="kube-system").items:
                 if one["metadata"]["name"].startswith("bootstrap-token-"):

@@ -11,7 +11,8 @@ control.py proxied ADDRESS               prints why kube-proxy has not loaded it
 control.py publish ADDRESS               writes the certificate authorities of this server where clients read them
 control.py reencrypt ADDRESS             lets the API server of this machine write all Secrets again, and so encrypt them with the key of now
 control.py restart POD...                lets the kubelet restart these static pods, as kubectl rollout restart does it: by an annotation
-control.py extend ADDRESS SECONDS        lets bootstrap tokens of this run end after this time, and so the certificates that kubeadm has uploaded
+control.py extend ADDRESS SECONDS [left] lets bootstrap tokens of this run end after this time, and so the certificates that kubeadm has uploaded.
+                                         left: there may be none any more
 control.py withdraw ADDRESS              deletes bootstrap tokens of this run, and of any that was killed, and the certificates that kubeadm has uploaded
 
 Needs Python 3.6 or newer, and nothing else.
@@ -188,11 +189,11 @@ def secrets_of_runs(secrets, tls):
     return described(OURS), described(OWNER)
 
 
-def extend(address, seconds):
+def extend(address, seconds, left=""):
     """kube-controller-manager deletes tokens that have ended (pkg/controller/bootstrap/tokencleaner.go), and what they own."""
     tls, secrets = administrator(), system(address, "secrets")
     names, owners = secrets_of_runs(secrets, tls)
-    if not names:
+    if not names and not left:
         raise SystemExit(
             "the token with which machines join has ended. Next: run the playbook again, which makes another one"
         )

@@ -174,6 +174,7 @@ def test_secrets_end_later_as_long_as_their_run_goes_on(control: t.Any, monkeypa
     control.ask = Cluster(**tokens(ghijkl=b"of an administrator")).ask
     with pytest.raises(SystemExit, match="run the playbook again"):
         control.main("extend", "10.0.0.11", "900")
+    assert control.main("extend", "10.0.0.11", "900", "left") == 0
 
 
 def test_authorities_are_published_where_clients_read_them(control: t.Any, tmp_path: pathlib.Path) -> None:
