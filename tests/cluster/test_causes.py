@@ -127,6 +127,7 @@ def test_a_token_that_the_cluster_does_not_know(site: Site) -> None:
     finally:
         ended.set()
         thread.join()
+    assert run.summary["b4"]["reasons"], (run.summary, run.stdout[-6000:])
     (reason,) = run.summary["b4"]["reasons"]
     print(reason)
     assert (
