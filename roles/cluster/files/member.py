@@ -246,15 +246,14 @@ def found(url, tls, method="GET"):
 
 def plans(address):
     """Source: pkg/apis/upgrade.cattle.io/v1/types.go of https://github.com/rancher/system-upgrade-controller."""
-    url, tls, tries = f"https://{joined(address, '6443')}/apis/upgrade.cattle.io/v1/plans", administrator(), TRIES
-    while True:
-        tries -= 1
+    url, tls = f"https://{joined(address, '6443')}/apis/upgrade.cattle.io/v1/plans", administrator()
+    for tries_left in reversed(range(TRIES)):
         try:
             text = found(url, tls)
             break
         except OSError:
             # Without an answer none would be seen.
-            if not tries:
+            if not tries_left:
                 raise
             time.sleep(2)
     listed = [one["metadata"] for one in json.loads(text or "{}").get("items", ())]

@@ -123,7 +123,9 @@ def tokens(**descriptions: bytes) -> dict[str, t.Any]:
     return {_TOKENS: {"items": found}}
 
 
-def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.Any) -> None:
+def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(
+    control: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: t.Any
+) -> None:
     """Each upload of certificates leaves the token that ends them, and replaces only the certificates."""
     listed = tokens(
         abcdef=b"hwaccel.gpu", ghijkl=b"of an administrator", mnopqr=b"hwaccel.gpu", uvwxyz=_OWNER, killed=_OWNER
@@ -139,18 +141,21 @@ def test_secrets_are_withdrawn_also_those_of_runs_that_were_killed(control: t.An
         f"DELETE {_SECRETS}/bootstrap-token-killed",
         f"DELETE {_SECRETS}/kubeadm-certs",
     ]
+    monkeypatch.setattr(control.time, "sleep", lambda _seconds: None)
+    control.ask = Cluster(**listed, **{f"DELETE {_SECRETS}/bootstrap-token-abcdef": 500}).ask
+    assert control.main("withdraw", "10.0.0.11") == 1
+    assert "HTTP Error 500" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("busy", "status"), [(4, 0), (5, 1)])
 def test_a_busy_api_server_is_asked_again_to_delete_them(
     control: t.Any, monkeypatch: pytest.MonkeyPatch, capsys: t.Any, busy: int, status: int
 ) -> None:
-    cluster, waits = Cluster(**tokens(abcdef=b"hwaccel.gpu")), [2] * busy
+    cluster, refused = Cluster(**tokens(abcdef=b"hwaccel.gpu")), [TimeoutError("timed out")] * busy
 
     def ask(*arguments: t.Any) -> str:
-        if waits:
-            waits.pop()
-            raise TimeoutError("timed out")
+        if refused:
+            raise refused.pop()
         return cluster.ask(*arguments)
 
     control.ask = ask
