@@ -11,11 +11,14 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import signal
 import threading
+import time
 import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.cluster_rig import ClusterRig
@@ -25,6 +28,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority 
 
 pytestmark = pytest.mark.slow
 _SECRET = Resource("", "v1", "Secret", "secrets", True)
+_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 _MARK = 7
 #: Takes the traffic to the API server and answers with a certificate of its own, as some proxies do.
 _BETWEEN = """import asyncio, socket, ssl
@@ -96,14 +100,24 @@ def test_each_machine_of_a_run_has_its_own_cause(site: Site) -> None:
     assert site.versions().keys() == {"s1", "a1"}
 
 
-def joins() -> bool:
-    """Whether a machine runs `kubeadm join`, as the host sees it."""
+def joining_process() -> int | None:
+    """Of a machine that runs `kubeadm join`: its process, as the host counts it."""
     for name in filter(str.isdecimal, os.listdir("/proc")):
         # It may have ended.
         with contextlib.suppress(OSError):
             if b"kubeadm\0join\0" in pathlib.Path("/proc", name, "cmdline").read_bytes():
-                return True
-    return False
+                return int(name)
+    return None
+
+
+def forget_tokens(client: Client) -> None:
+    """Ends when nobody who asks the cluster finds a sign of any: its signatures are withdrawn by a controller."""
+    for one in client.list(_SECRET, namespace="kube-system").items:
+        if one["metadata"]["name"].startswith("bootstrap-token-"):
+            with contextlib.suppress(NotFound):
+                client.delete(_SECRET, one["metadata"]["name"], "kube-system")
+    while any(key.startswith("jws-") for key in client.get(_CONFIG_MAP, "cluster-info", "kube-public")["data"]):
+        time.sleep(0.2)
 
 
 def test_a_token_that_the_cluster_does_not_know(site: Site) -> None:
@@ -111,14 +125,15 @@ def test_a_token_that_the_cluster_does_not_know(site: Site) -> None:
     client, ended = site.client(), threading.Event()
 
     def forget() -> None:
-        # Once kubeadm joins there, and asks nobody yet. Before, the run itself would miss the token.
-        while not ended.wait(0.05) and not joins():
-            pass
-        while not ended.wait(0.2):
-            for one in client.list(_SECRET, namespace="kube-system").items:
-                if one["metadata"]["name"].startswith("bootstrap-token-"):
-                    with contextlib.suppress(NotFound):
-                        client.delete(_SECRET, one["metadata"]["name"], "kube-system")
+        while (process := joining_process()) is None:
+            if ended.wait(0.02):
+                return
+        # It waits meanwhile: before it runs, the role itself would miss the token, and a moment later it has joined.
+        os.kill(process, signal.SIGSTOP)
+        try:
+            forget_tokens(client)
+        finally:
+            os.kill(process, signal.SIGCONT)
 
     thread = threading.Thread(target=forget)
     thread.start()
