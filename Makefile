@@ -5,7 +5,7 @@ SHELL := /bin/sh
 PY := tests/tools/python
 IN := $(PY) tests/tools/environments.py run
 .DEFAULT_GOAL := help
-.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot test-cluster lint bench soak soak-table soak-record tree docs upstream costs dist fresh help
+.PHONY: demo demo-down test test-changed test-unit test-live test-node test-boot test-cluster test-openshift lint bench soak soak-table soak-record tree docs upstream costs dist fresh help
 
 demo: tree ## Sandbox with a GPU fleet, then site on it, then a table; again: changed=0 (FLEET=path takes another fleet)
 	@$(IN) demo -- python tests/tools/demo.py up $(if $(FLEET),--fleet "$(abspath $(FLEET))") $(if $(POOLS),--pools "$(POOLS)") $(if $(ARGS),--options "$(ARGS)")
@@ -34,6 +34,9 @@ test-boot: tree ## Tests of load balancers and of machines that boot, on real se
 
 test-cluster: tree ## Machines become clusters by kubeadm and by K3s, on real machines in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py cluster
+
+test-openshift: tree ## Tests on OpenShift, with a stand-in for its install tool (needs no server)
+	@$(PY) tests/tools/check.py openshift
 
 lint: tree ## ruff, codespell, mypy, layers, ansible-lint, changelog, ansible-test sanity
 	@$(PY) tests/tools/check.py lint
@@ -71,4 +74,4 @@ fresh: ## make demo and make test in a new minimal Debian root with only Python 
 	@tests/tools/fresh_machine
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a suite of tests/tools/jobs.py, several jobs at a time, and adds up their counts of tests.
 
-check.py lint|node|boot|all [--only TEXT] [--changed [BASE]]
+check.py lint|node|boot|cluster|openshift|all [--only TEXT] [--changed [BASE]]
 
 The output of each job is in .build/logs/<job>.log; its end is shown when the job fails. Jobs whose Python is not available are
 counted as skipped, with the reason. Costs are in .build/logs/costs.json; jobs that exceed their budgets by half are reported.

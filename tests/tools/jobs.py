@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make lint`, `make test`, `make test-node`, `make test-boot`, `make test-cluster` and `make soak` consist of, as data. check.py runs it."""
+"""What `make lint`, `make test`, `make soak` and the targets of single folders (`make test-node`, ...) consist of, as data. check.py runs it."""
 
 from __future__ import annotations
 
@@ -257,6 +257,8 @@ CLUSTER = tuple(
     for name, paths in {"machines to clusters": rest("tests/cluster", {**K3S, "long": _LONG_K3S}), **K3S}.items()
 )
 
+OPENSHIFT = (Job("OpenShift", "core-2.19", pytest("tests/openshift", "-m", "not slow", *SLOWEST)),)
+
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 TWO_RUNTIMES = (
     "python",
@@ -412,6 +414,7 @@ SUITES = {
     "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
     "boot": (BOOT_PARTS, *BOOT),
     "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
+    "openshift": OPENSHIFT,
     "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, *SOAK),
     "all": (
         CONTROL_PLANE,
@@ -422,6 +425,7 @@ SUITES = {
         *LIVE,
         *BOOT,
         *NODE,
+        *OPENSHIFT,
         *LINT,
         *UNIT_LATER,
         *ROUNDS,
