@@ -151,6 +151,14 @@ def _create(call: Call, settings: Settings, log: Log, files: Files) -> None:
     log.info(done.format(call.folder))
 
 
+def _create_agent(call: Call, settings: Settings, log: Log, files: Files) -> None:
+    from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import agent, store
+
+    targets, done = agent.TARGETS[call.words[2]]
+    store.Store(agent.AgentInstallation(settings, log).assets(), files, log).run(targets)
+    log.info(done.format(call.folder))
+
+
 def _wait(call: Call, settings: Settings, log: Log, files: Files) -> None:
     from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import assets, store, waiting
 
@@ -167,11 +175,12 @@ COMMANDS: dict[tuple[str, ...], Command] = {
         ("create", name): _create
         for name in ("install-config", "manifests", "ignition-configs", "single-node-ignition-config")
     },
+    **{("agent", "create", name): _create_agent for name in ("pxe-files", "image")},
     **{("wait-for", phase): _wait for phase in ("bootstrap-complete", "install-complete")},
     **{("agent", "wait-for", phase): _wait for phase in ("bootstrap-complete", "install-complete")},
 }
 #: Those with a target directory, which has a log.
-_IN_FOLDER = (_create, _wait)
+_IN_FOLDER = (_create, _create_agent, _wait)
 
 
 def _command(call: Call) -> Command:
