@@ -34,6 +34,7 @@ FINDS = {
     "parts of real nodes": "a kubelet, containerd or image of a machine that cannot be built; fills the cache",
     "parts of machines that boot": "firmware, boot loaders or packages that can no longer be had; fills the cache",
     "parts of clusters": "a kubeadm or an image of the control plane that cannot be built; fills the cache",
+    "parts of OpenShift": "definitions of OpenShift's kinds that can no longer be had; fills the cache",
     "OpenShift": "a stand-in for the install tool that differs from its table",
     "machines to K3s": "what a role for K3s does that etcd, API server and kubelet do not take, and a stand-in that differs from its table",
     "machines to clusters": "what kubeadm, kubelets and etcd do otherwise than the plan of a cluster expects",

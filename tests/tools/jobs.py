@@ -257,7 +257,15 @@ CLUSTER = tuple(
     for name, paths in {"machines to clusters": rest("tests/cluster", {**K3S, "long": _LONG_K3S}), **K3S}.items()
 )
 
-OPENSHIFT = (Job("OpenShift", "core-2.19", pytest("tests/openshift", "-m", "not slow", *SLOWEST)),)
+OPENSHIFT_PARTS = Job(
+    "parts of OpenShift",
+    "core-2.19",
+    ("python", "-m", PREPARE.replace("node", "openshift")),
+    (CONTROL_PLANE.name,),
+)
+OPENSHIFT = (
+    Job("OpenShift", "core-2.19", pytest("tests/openshift", "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,)),
+)
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
 TWO_RUNTIMES = (
@@ -414,13 +422,14 @@ SUITES = {
     "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
     "boot": (BOOT_PARTS, *BOOT),
     "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
-    "openshift": OPENSHIFT,
+    "openshift": (CONTROL_PLANE, OPENSHIFT_PARTS, *OPENSHIFT),
     "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, *SOAK),
     "all": (
         CONTROL_PLANE,
         NODE_PARTS,
         BOOT_PARTS,
         CLUSTER_PARTS,
+        OPENSHIFT_PARTS,
         *CLUSTER,
         *LIVE,
         *BOOT,
