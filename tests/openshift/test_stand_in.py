@@ -157,7 +157,8 @@ def test_calls_are_recorded(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"clok": "1"}, {"fault": "hnag"}, {"fault": "exit=x"}, {"cluster": "fine"}, {"release": "3.11"}]
+    "settings",
+    [{"clok": "1"}, {"fault": "hnag"}, {"fault": "exit=x"}, {"cluster": "fine"}, {"pki": "P256"}, {"release": "3.11"}],
 )
 def test_a_fault_that_is_misspelled_is_an_error(tmp_path: pathlib.Path, settings: dict[str, str]) -> None:
     with pytest.raises((ValueError, KeyError)):

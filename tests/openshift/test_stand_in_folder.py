@@ -270,6 +270,17 @@ def test_statuses_of_the_agents_waits(folder: pathlib.Path, phase: str, cluster:
     assert support.run(folder, "agent", "wait-for", phase, cluster=cluster).status == status
 
 
+def test_how_long_it_waits(folder: pathlib.Path) -> None:
+    done = support.run(folder, "wait-for", "bootstrap-complete", cluster="complete", release="5.0")
+    assert "Waiting up to 20m0s for the Kubernetes API..." in done.lines("info")
+    assert "Waiting for the bootstrap etcd member to be removed..." in done.lines("info")
+    done = support.run(folder, "wait-for", "bootstrap-complete", cluster="complete")
+    assert not any("etcd member" in line for line in done.lines("info"))
+    done = support.run(folder, "wait-for", "install-complete", cluster="complete")
+    minutes = [line.split()[3] for line in done.lines("info") if line.startswith("Waiting up to")]
+    assert minutes == ["40m0s", "30m0s"]
+
+
 def test_files_that_it_needs_are_missing(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (folder / "auth" / "kubeconfig").unlink()
     done = support.run(folder, "wait-for", "install-complete", cluster="complete")

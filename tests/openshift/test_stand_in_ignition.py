@@ -16,12 +16,14 @@ import warnings
 import pytest
 import yaml
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
 
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.conftest import Made
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import pki
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.certificates import Key
 
 _DAY, _YEAR = datetime.timedelta(days=1), datetime.timedelta(days=365)
 _SHORT = {"featureSet": "CustomNoUpgrade", "featureGates": ["ShortCertRotation=true"]}
@@ -109,6 +111,22 @@ def test_files_of_the_bootstrap_machine(bootstrap: dict) -> None:
     assert modes == {0o600: 66, 0o644: 25, 0o555: 17}
     assert all(entry["user"] == {"name": "root"} for entry in files)
     assert len({entry["path"] for entry in files}) == 108
+
+
+@pytest.mark.parametrize(
+    ("folder", "mode"),
+    [
+        ("/usr/local/bin/", 0o555),
+        ("/opt/openshift/manifests/", 0o644),
+        ("/opt/openshift/openshift/", 0o644),
+        ("/opt/openshift/tls/", 0o600),
+        ("/opt/openshift/auth/", 0o600),
+        ("/etc/containers/", 0o644),
+    ],
+)
+def test_modes_of_its_files(bootstrap: dict, folder: str, mode: int) -> None:
+    files = bootstrap["storage"]["files"]
+    assert {entry["mode"] for entry in files if entry["path"].startswith(folder)} == {mode}
 
 
 def test_keys_and_certificates_are_counted(bootstrap: dict) -> None:
@@ -360,6 +378,13 @@ def test_keys_of_ecdsa(tmp_path: pathlib.Path, kind: str, size: int) -> None:
     text = b"".join(support.contents(content).values())
     assert text.count(b"-----BEGIN EC PRIVATE KEY-----") == 21
     assert b"RSA PRIVATE KEY" not in text
+
+
+def test_other_keys_of_rsa() -> None:
+    assert Key.generate("RSA-3072").pem().startswith(b"-----BEGIN RSA PRIVATE KEY-----")
+    key = serialization.load_der_public_key(Key.generate("RSA-3072").public_der())
+    assert isinstance(key, rsa.RSAPublicKey)
+    assert key.key_size == 3072
 
 
 def test_ecdsa_needs_its_feature_gate(tmp_path: pathlib.Path, keys: str) -> None:

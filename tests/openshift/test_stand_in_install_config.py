@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import collections.abc as c
+import copy
 import pathlib
 import re
 import typing as t
@@ -13,6 +15,8 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.tests.openshift import support
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import install_config
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.reading import Refused
 
 _CASES = support.cases()["cases"]
 #: Verdicts that the installer's own code gave.
@@ -98,6 +102,40 @@ def test_what_is_null_is_absent(tmp_path: pathlib.Path) -> None:
     assert "must specify one of the platforms" in refused(tmp_path, {"platform": {"none": None}})
     changes = {"compute": [None], "networking.serviceNetwork": [None], "networking.clusterNetwork": [None]}
     assert refused(tmp_path, changes).count("invalid CIDR address") == 2
+
+
+def places(found: t.Any, above: tuple[str | int, ...] = ()) -> c.Iterator[tuple[str | int, ...]]:
+    """Paths of all values."""
+    if above:
+        yield above
+    entries = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    for key, value in entries:
+        yield from places(value, (*above, key))
+
+
+def test_no_value_ends_it_without_an_error() -> None:
+    base = {
+        **support.cases()["base"],
+        "proxy": {"httpProxy": "http://a:1", "noProxy": "a"},
+        "imageDigestSources": [{"source": "a/b", "mirrors": ["c/d"]}],
+        "capabilities": {"additionalEnabledCapabilities": ["Ingress"]},
+    }
+    verdicts = set()
+    values: tuple[t.Any, ...] = (None, "", -1, True, [], {}, [None], 1.5, "fd00::/64", 2**70, "http://[")
+    for path in places(base):
+        for value in values:
+            changed = copy.deepcopy(base)
+            section: t.Any = changed
+            for key in path[:-1]:
+                section = section[key]
+            section[path[-1]] = value
+            try:
+                install_config.load(yaml.safe_dump(changed))
+                verdicts.add(True)
+            except Refused as refusal:
+                assert str(refusal).startswith("failed to create install config: ")
+                verdicts.add(False)
+    assert verdicts == {True, False}
 
 
 def test_misspelled_sections_become_defaults(tmp_path: pathlib.Path) -> None:

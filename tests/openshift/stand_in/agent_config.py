@@ -177,11 +177,12 @@ def _mac(path: str, address: str, known: set[str]) -> list[str]:
 
 def _addresses(network_config: t.Any) -> set[str]:
     """Addresses in a configuration of nmstate."""
-    found: set[str] = set()
-    for interface in (network_config or {}).get("interfaces", []):
-        for family in ("ipv4", "ipv6"):
-            found |= {one.get("ip", "") for one in interface.get(family, {}).get("address", [])}
-    return found
+    if isinstance(network_config, list):
+        return set().union(*map(_addresses, network_config))
+    if not isinstance(network_config, dict):
+        return set()
+    own = {str(network_config["ip"])} if "ip" in network_config else set()
+    return own.union(*map(_addresses, network_config.values()))
 
 
 def _address(text: str) -> bool:

@@ -47,8 +47,8 @@ _SETTINGS = (
     f"{_OPT}/bootkube-config-overrides/kube-apiserver-config-overrides.yaml",
     f"{_OPT}/bootkube-config-overrides/kube-controller-manager-config-overrides.yaml",
     f"{_OPT}/bootkube-config-overrides/kube-scheduler-config-overrides.yaml",
-    f"{_OPT}/original_cvo_overrides.patch",
 )
+_TEMPLATE = f"{_OPT}/original_cvo_overrides.patch"
 #: Units by name: whether they are enabled, None without a word of it.
 _UNITS = {
     "approve-csr.service": True,
@@ -102,6 +102,7 @@ def _files(parts: Parts) -> list[dict[str, t.Any]]:
     found = [ignition.file(f"/usr/local/bin/{name}", _script(name, parts.in_place), _PROGRAM) for name in scripts]
     found += [ignition.file(path, f"# A stand-in for {path}\n".encode(), _SECRET) for path in _SETTINGS]
     found += [
+        ignition.file(_TEMPLATE, f"# A stand-in for {_TEMPLATE}\n".encode(), _READABLE),
         ignition.file("/etc/containers/registries.conf", _registries(config), _READABLE),
         ignition.appended("/etc/containers/containers.conf", b"[engine]\nnum_locks = 4096\n", _READABLE),
         ignition.appended("/etc/motd", b"This is the bootstrap node (a stand-in).\n", _READABLE),
@@ -119,10 +120,7 @@ def _certificates(tls: dict[str, bytes]) -> list[dict[str, t.Any]]:
         name, _dot, suffix = path.removeprefix("tls/").rpartition(".")
         if name not in (pki.KEYS_KEPT_BACK if suffix == "key" else pki.KEPT_BACK):
             shown[path] = content
-    return [
-        ignition.file(f"{_OPT}/{path}", content, _READABLE if path == "tls/root-ca.crt" else _SECRET)
-        for path, content in shown.items()
-    ]
+    return [ignition.file(f"{_OPT}/{path}", content, _SECRET) for path, content in shown.items()]
 
 
 def _kubeconfigs(parts: Parts) -> dict[str, bytes]:

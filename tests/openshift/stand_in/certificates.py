@@ -61,7 +61,7 @@ class Key:
 
     @classmethod
     def generate(cls, kind: str = "") -> Key:
-        """kind: P-256, P-384, P-521, RSA-4096, or RSA 2048 without it."""
+        """kind: P-256, P-384, P-521, RSA-3072, or RSA 2048 without it."""
         if kind in _CURVES:
             return cls(ec.generate_private_key(_CURVES[kind][0]))
         return cls(rsa.generate_private_key(65537, int(kind.removeprefix("RSA-") or 2048)))

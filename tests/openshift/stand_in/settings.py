@@ -9,7 +9,7 @@ STAND_IN_CLUSTER   what a wait finds: complete, no-api, bootstrap-failed, failed
 STAND_IN_FAULT     hang, kill, torn, exit=CODE or slow=SECONDS, with @N: after N files of the target directory were written (faults.py)
 STAND_IN_FIPS      yes: the host is in FIPS mode, and the tool the one for it
 STAND_IN_KEYS      folder of private keys for all certificates but root-ca and kubelet-signer, filled by the first runs: a run needs a tenth of the time
-STAND_IN_PKI       P-256, P-384, P-521 or RSA-4096, where the feature gate ConfigurablePKI is on
+STAND_IN_PKI       P-256, P-384, P-521 or RSA-3072, where the feature gate ConfigurablePKI is on
 STAND_IN_REGISTRY  unreachable: the release image cannot be read, without which the agent's commands make nothing
 STAND_IN_RELEASE   4.20 (one stream of CoreOS), 5.0 (two streams, pointers of a newer specification) or development (5.0, no version injected)
 """
@@ -21,6 +21,7 @@ import dataclasses
 import datetime
 import time
 
+KINDS_OF_KEYS = ("", "P-256", "P-384", "P-521", "RSA-3072")
 OUTCOMES = ("complete", "no-api", "bootstrap-failed", "failed", "unstable")
 
 
@@ -53,6 +54,8 @@ class Settings:
         settings = cls(clock=clock, fips=fips, **given)
         if settings.cluster not in OUTCOMES:
             raise ValueError(f"STAND_IN_CLUSTER is one of {', '.join(OUTCOMES)}, not {settings.cluster}")
+        if settings.pki not in KINDS_OF_KEYS:
+            raise ValueError(f"STAND_IN_PKI is one of {', '.join(KINDS_OF_KEYS[1:])}, not {settings.pki}")
         return settings
 
     def now(self) -> datetime.datetime:

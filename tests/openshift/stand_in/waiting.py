@@ -11,11 +11,14 @@ from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import assets, ins
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.certificates import Key, Subject, issue
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.faults import Ended, Files
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.log import Log
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.release import RELEASES
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.store import Store, Value
 
 BOOTSTRAP_FAILED, INSTALL_FAILED, UNSTABLE = 5, 6, 7
 PHASES = ("bootstrap-complete", "install-complete")
+#: Minutes that a cluster may take, which on some platforms are more.
+_MINUTES, _MINUTES_OF = 40, {"baremetal": 60}
 _ROUTER = Subject("ingress-operator@1764482400")
 
 
@@ -42,12 +45,15 @@ def _bootstrap(log: Log, settings: Settings) -> None:
     log.info("Waiting up to 45m0s for bootstrapping to complete...")
     if settings.cluster == "bootstrap-failed":
         raise Ended("Bootstrap failed to complete: timed out waiting for the condition", BOOTSTRAP_FAILED)
+    if RELEASES[settings.release].several:
+        log.info("Waiting for the bootstrap etcd member to be removed...")
     log.info("It is now safe to remove the bootstrap resources")
 
 
 def _install(config: Value, files: Files, log: Log, settings: Settings) -> None:
-    domain = assets.config_of(config[install_config.FILE], settings.fips).domain
-    log.info(f"Waiting up to 40m0s for the cluster at https://api.{domain}:6443 to initialize...")
+    found = assets.config_of(config[install_config.FILE], settings.fips)
+    domain, minutes = found.domain, _MINUTES_OF.get(found.platform, _MINUTES)
+    log.info(f"Waiting up to {minutes}m0s for the cluster at https://api.{domain}:6443 to initialize...")
     if settings.cluster in ("no-api", "bootstrap-failed", "failed"):
         text = "failed to initialize the cluster: Cluster operators authentication, console, ingress are not available"
         raise Ended(text, INSTALL_FAILED)
