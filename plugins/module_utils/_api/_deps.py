@@ -8,22 +8,9 @@ The common credentials (token, client certificate, service account) never import
 
 from __future__ import annotations
 
-import sys
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
-
-
-class MissingPackage(HwaccelError):
-    """A Python package is not installed for the interpreter of the module."""
-
-    def __init__(self, package: str, purpose: str, cause: ImportError) -> None:
-        super().__init__(
-            f"the Python package {package} is needed {purpose}",
-            sys.executable,
-            f"it cannot be imported: {cause}",
-            f"install it for this Python ('{sys.executable} -m pip install {package}'), or set ansible_python_interpreter to one that has it",
-        )
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import MissingPackage
 
 
 def urllib3(purpose: str = "to connect to the API server") -> t.Any:

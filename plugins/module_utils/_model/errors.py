@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.printable import printable
 
@@ -59,6 +60,18 @@ class ManyFaults(HwaccelError):
         super().__init__(f"{len(faults)} errors, nothing was changed")
         self.faults = tuple(faults)
         self.args = ("\n".join(f"- {fault}" for fault in faults),)
+
+
+class MissingPackage(HwaccelError):
+    """A Python package is not installed for the interpreter of the module."""
+
+    def __init__(self, package: str, purpose: str, cause: ImportError) -> None:
+        super().__init__(
+            f"the Python package {package} is needed {purpose}",
+            sys.executable,
+            f"it cannot be imported: {cause}",
+            f"install it for this Python ('{sys.executable} -m pip install {package}'), or set ansible_python_interpreter to one that has it",
+        )
 
 
 class ApiError(HwaccelError):
