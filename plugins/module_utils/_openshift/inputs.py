@@ -1,0 +1,121 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inputs of an installation in a form that may be kept and shown: values by key, secrets by hash only. Pure.
+
+openshift-install consumes its inputs, so that without a record nobody could say from what a folder was created.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import hashlib
+import hmac
+import re
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.strict_json import below
+
+#: A value that is not shown. What follows is an HMAC with the salt of the record: without that, a weak password could be guessed from its hash in a log.
+_HASHED = "hmac-sha256:"
+_SECRET_KEY = re.compile(r"pass|secret|token|credential|private|auth|apikey|\.key$|keyfile", re.IGNORECASE)
+_USER_IN_URL = re.compile(r"[a-z0-9+.-]+://[^/?#\s]*@", re.IGNORECASE)
+#: Longer texts are files inside a value, such as contents in an ignition file or a trust bundle, and would not fit into a message.
+_LONGEST_SHOWN = 200
+_SHOWN_HASH = 8
+_MOST_NAMED = 10
+
+Value = str | int | float | bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """values: by document and key, such as "install-config.yaml: networking.machineNetwork[0].cidr"."""
+
+    values: c.Mapping[str, Value]
+
+    @classmethod
+    def of(cls, documents: c.Mapping[str, t.Any], salt: str) -> Inputs:
+        """documents: parsed ones by the name of their file; salt: of the record, the same for all that are compared."""
+        found: dict[str, Value] = {}
+        for name, document in documents.items():
+            secret = isinstance(document, dict) and document.get("kind") == "Secret"
+            for key, value, hidden in _leaves(document, "", secret, secret):
+                found[f"{name}: {key}" if key else name] = _hashed(value, salt) if hidden else value
+        return cls(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """A key with another value. before, after: for messages, "" if there is no such key."""
+
+    key: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        if not self.before:
+            return f"{self.key} ({self.after} is new)"
+        return (
+            f"{self.key} ({self.before} is gone)"
+            if not self.after
+            else f"{self.key} ({self.before} is now {self.after})"
+        )
+
+
+def differences(before: Inputs, after: Inputs) -> tuple[Difference, ...]:
+    """In the order of the keys. Empty if the inputs are the same."""
+    keys = sorted({*before.values, *after.values})
+    return tuple(
+        Difference(key, _shown(before, key), _shown(after, key))
+        for key in keys
+        if key not in before.values
+        or key not in after.values
+        or canonical(before.values[key]) != canonical(after.values[key])
+    )
+
+
+def named(found: c.Sequence[Difference]) -> str:
+    """Differences for a message: the first ones, and the number of the others."""
+    more = len(found) - _MOST_NAMED
+    return "; ".join(map(str, found[:_MOST_NAMED])) + (f"; and {more} more" if more > 0 else "")
+
+
+def _leaves(value: t.Any, key: str, secret: bool, hidden: bool) -> c.Iterator[tuple[str, t.Any, bool]]:
+    """(key, value, whether it is hidden) of everything below. secret: of a Secret, whose metadata alone are shown. Empty collections are values."""
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            place = below(key, str(name))
+            shown = secret and place in ("apiVersion", "kind", "type", "metadata")
+            yield from _leaves(item, place, secret, (hidden and not shown) or bool(_SECRET_KEY.search(str(name))))
+    elif isinstance(value, list) and value:
+        for position, item in enumerate(value):
+            yield from _leaves(item, f"{key}[{position}]", secret, hidden)
+    elif isinstance(value, (dict, list)):
+        yield key, "{}" if isinstance(value, dict) else "[]", False
+    else:
+        yield key, value, hidden or _hidden(value)
+
+
+def _hidden(value: t.Any) -> bool:
+    """Whether a value is not shown whatever its key is: contents of files, and URLs with credentials."""
+    if not isinstance(value, str):
+        return False
+    contents = len(value) > _LONGEST_SHOWN or "\n" in value.strip() or value.startswith("data:")
+    return contents or bool(_USER_IN_URL.search(value))
+
+
+def _hashed(value: t.Any, salt: str) -> str:
+    text = canonical(value).encode("utf-8", "surrogatepass")
+    return _HASHED + hmac.new(salt.encode("utf-8"), text, hashlib.sha256).hexdigest()
+
+
+def _shown(inputs: Inputs, key: str) -> str:
+    if key not in inputs.values:
+        return ""
+    value = inputs.values[key]
+    if isinstance(value, str) and value.startswith(_HASHED):
+        return f"hash {value[len(_HASHED) :][:_SHOWN_HASH]}…"
+    return canonical(value)
