@@ -122,7 +122,7 @@ def _other_cluster(observed: Observed) -> Fault | None:
         return None
     what = f"another cluster answers as {cluster.name}"
     own = folder.infrastructure or (record.infrastructure if record else "")
-    if not own and folder.empty:
+    if not own and folder.empty and not cluster.complete:
         why = "there are no files of it, and new ones would be those of another cluster with the same name"
         next_step = (
             "set another name; to use this cluster, copy the folder of its installation here and set adopt: true; "
@@ -201,6 +201,8 @@ def _without_record(observed: Observed) -> Decision:
         else:
             next_step = "set another folder, or move these files away: there is no ignition file that could be adopted"
         return _failed(10, [Fault(what, folder.path, why, next_step)])
+    if folder.faults:
+        return _failed(10, list(folder.faults))
     late = None if complete else _time(observed)
     if late:
         return _failed(late[0], [late[1]])
@@ -216,7 +218,7 @@ def _without_record(observed: Observed) -> Decision:
 def _recorded(observed: Observed, record: Record) -> Decision:
     """Rows 2 to 9, and 11 to 13."""
     folder, complete = observed.folder, observed.cluster.complete
-    failing = _changed_files(observed, record)
+    failing = _changed_files(observed, record) or [(7, fault) for fault in folder.faults]
     if not complete and not folder.checksums and folder.state:
         failing = [(8, _only_state(observed))]
     late = None if complete else _time(observed)
@@ -250,7 +252,7 @@ def _bootstrapped(observed: Observed) -> Decision:
     folder, cluster, record = observed.folder, observed.cluster, observed.record
     state = "is installed" if cluster.installed else "has completed its bootstrap"
     told = Fault(
-        "the files of the installation stay as they are",
+        f"the files of the installation {'are gone, and are not needed' if folder.empty else 'stay as they are'}",
         folder.path,
         f"the cluster {cluster.name} {state}: files of masters and workers hold no certificate that expires before ten years",
         "delete the bootstrap file if it is still there, because it holds the keys of the cluster",

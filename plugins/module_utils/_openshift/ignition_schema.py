@@ -265,7 +265,9 @@ def _single(item: t.Any, kind: str, minor: int, place: str, findings: Findings) 
         return _structure(item, kind, minor, place, findings)
     # A Boolean is an integer in Python.
     if not isinstance(item, _TYPES[kind]) or isinstance(item, bool) != (kind == "boolean"):
-        findings.add("the value has another type", place, f"it has to be {_ARTICLES[kind]} {kind}, and is {_type(item)}")
+        findings.add(
+            "the value has another type", place, f"it has to be {_ARTICLES[kind]} {kind}, and is {_type(item)}"
+        )
         return None
     if isinstance(item, int) and not -_LARGEST_INTEGER <= item < _LARGEST_INTEGER:
         findings.add("the number is too large", place)

@@ -9,6 +9,7 @@ import collections.abc as c
 import dataclasses
 import datetime
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.inputs import Inputs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record import Record, Tool
@@ -21,9 +22,9 @@ STATE_FILE = ".openshift_install_state.json"
 class Folder:
     """The folder of an installation.
 
-    path: for messages. checksums: SHA-256 of the ignition files in it, by name, of those of `record.Record.checksums` and others. state: whether it has
-    STATE_FILE. others: names of what else is in it. infrastructure: infraID of its metadata.json, "" if there is none. clock: of the bootstrap file, None if
-    it is not there, or has no certificates that count. staging: folders beside it that an interrupted run has left.
+    path: for messages. checksums: SHA-256 of its ignition files, by name. state: whether it has STATE_FILE. others: names of what else is in it.
+    infrastructure: infraID of its metadata.json, "" if there is none. clock: of the bootstrap file, None if it is not there, or has no certificates that
+    count. faults: why files in it cannot be read, or are refused by Ignition. staging: folders beside it that an interrupted run has left.
     """
 
     path: str
@@ -32,6 +33,7 @@ class Folder:
     others: tuple[str, ...] = ()
     infrastructure: str = ""
     clock: Clock | None = None
+    faults: tuple[Fault, ...] = ()
     staging: tuple[str, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ import urllib.parse
 
 #: Schemes by the minor version of specification 3 that has them first (coreos/ignition, config/v3_*/types/url.go).
 _SCHEMES = {"http": 0, "https": 0, "tftp": 0, "s3": 0, "data": 0, "gs": 2, "arn": 4}
+_NEWEST = max(_SCHEMES.values())
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _ARN = re.compile(r"arn:[^:]*:s3:[^:]*:[^:]*:(?:accesspoint/[^/]+/.+|(?!accesspoint/).*/.*)", re.DOTALL)
 _LONGEST = 200
@@ -43,11 +44,10 @@ def fault(url: str, minor: int) -> str:
 
 
 def shown(url: str) -> str:
-    """The URL without user, password, query and fragment, which can be credentials or a signature."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-    except ValueError:
-        return f"{scheme(url)}:…"
+    """The URL without user, password, query and fragment, which can be credentials or a signature. Nothing of what is no URL, which can be contents."""
+    if fault(url, _NEWEST):
+        return "(not a valid URL)"
+    parts = urllib.parse.urlsplit(url)
     kept = urllib.parse.urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     text = kept if len(kept) <= _LONGEST else f"{kept[:_LONGEST]}…"
     return f"{text}?…" if parts.query else text

@@ -16,6 +16,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import decision, ignition
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.decision import Decision, decide
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.inputs import Inputs
@@ -80,6 +81,9 @@ ONLY_STATE = folder(checksums={}, clock=None)
 OLD, EXPIRED, AHEAD = folder(clock=clock(13)), folder(clock=clock(25)), folder(clock=clock(-1))
 WITHOUT_STATE = folder(state=False)
 FOREIGN = Folder(PATH, others=("passwd",))
+REFUSED = Fault(
+    "the path is not valid", "/srv/dgxpod/worker.ign: storage.files[0].path", "it is not absolute", "correct it"
+)
 LEFT = ("/srv/.dgxpod.staging-1",)
 
 #: Name: what was observed, row, action, whether it is a change, and a part of the message.
@@ -329,6 +333,27 @@ WINS: dict[str, tuple[dict[str, t.Any], int, list[str]]] = {
         10,
         [],
     ),
+    "adopt, files that Ignition refuses": (
+        {"record": None, "folder": folder(faults=(REFUSED,)), "requested": ADOPT},
+        10,
+        ["the path is not valid"],
+    ),
+    "changed file that cannot be read": (
+        {"folder": dataclasses.replace(TAMPERED, clock=None, faults=(REFUSED,))},
+        7,
+        ["worker.ign is not"],
+    ),
+    "metadata that cannot be read": (
+        {"folder": folder(infrastructure="", faults=(REFUSED,))},
+        7,
+        ["the path is not valid"],
+    ),
+    "no folder and no record, installed": ({"folder": NONE, "record": None, "cluster": READY}, 12, []),
+    "no folder and no record, nobody knows which cluster": (
+        {"folder": NONE, "record": None, "cluster": Cluster(NAME, True)},
+        14,
+        ["another cluster answers"],
+    ),
     "adopt, nothing to adopt": (
         {"record": None, "folder": FOREIGN, "requested": ADOPT},
         10,
@@ -451,6 +476,7 @@ def test_every_combination_is_decided_without_a_contradiction() -> None:
         creates = result.action in (decision.CREATE, decision.REGENERATE)
         assert not (creates and cluster.written and not requested.regenerate_named), context
         assert not (creates and cluster == OTHER), context
+        assert not (creates and cluster.answers and not requested.regenerate_named), context
         assert not (result.action == decision.REGENERATE and not requested.regenerate), context
         assert not (result.publishable and (found is TAMPERED and record is not None)), context
         assert bool(result.faults) == (result.action == decision.FAIL), context

@@ -91,6 +91,16 @@ def test_urls_are_shown_without_credentials(url: str, shown: str) -> None:
     assert "planted" not in str(found)
 
 
+@pytest.mark.parametrize(
+    "source", ["planted", "ftp://planted", "password: planted", "http:planted", "http://planted:x/"]
+)
+def test_what_is_no_url_is_not_shown(source: str) -> None:
+    found = ignition.read(i.written(config({"path": "/a", "contents": {"source": source}})), "/srv/file.ign")
+    assert found.sources == (ignition.Source("storage.files[0].contents", "(not a valid URL)"),)
+    assert "planted" not in str(found)
+    assert len(found.faults) == 1
+
+
 def test_sizes_are_those_after_decompression() -> None:
     packed = f"data:;base64,{base64.b64encode(gzip.compress(b'a' * 1000)).decode()}"
     contents = {"source": packed, "compression": "gzip"}
