@@ -120,7 +120,15 @@ def test_many_differences_are_counted() -> None:
     found = differences(Inputs({}), Inputs(dict.fromkeys("abcdefghijklm", 1)))
     assert named(found).startswith("a (1 is new); b (1 is new); ")
     assert named(found).endswith("; j (1 is new); and 3 more")
+    assert named(found[:11]).endswith("; j (1 is new); and 1 more")
+    assert named(found[:10]).endswith("; j (1 is new)")
     assert named(found[:2]) == "a (1 is new); b (1 is new)"
+
+
+def test_long_values_are_not_shown() -> None:
+    for length, shown in ((200, 1), (201, 0)):
+        (found,) = differences(Inputs({}), Inputs.of({"a": {"b": "x" * length}}, SALT))
+        assert found.after.count("x" * length) == shown
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

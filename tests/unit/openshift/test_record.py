@@ -41,6 +41,7 @@ def test_it_is_read_as_it_was_written() -> None:
     text = RECORD.to_json()
     assert read(text.encode()) == RECORD
     assert "planted" not in text
+    assert text.splitlines()[1:3] == ['  "checksums": {', f'    "bootstrap.ign": "{"a" * 64}",']
     assert read(text.encode()).to_json() == text
     installed = dataclasses.replace(RECORD, installed="2026-11-30T07:00:00Z")
     assert read(installed.to_json().encode()) == installed
