@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import functools
 import hashlib
+import itertools
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import (
     ignition_contents,
     ignition_rules,
@@ -24,8 +26,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import (
     strict_json,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.certificates import Certificate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.ignition_contents import Contents
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.ignition_contents import Config, Contents
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import Clock
+
+T = t.TypeVar("T")
 
 _MOST_FAULTS = 50
 _NEXT = "create the file again"
@@ -69,9 +73,10 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Ignition:
-    """What a file contains. size: in bytes; sha256: of the file; private_keys, pull_secrets: paths on the machine, or fields of the file, that hold some.
+    """What a file contains, with the configs inside it that Ignition merges.
 
-    faults: why Ignition would refuse the file; warnings: what it would ignore.
+    size: in bytes; sha256: of the file; private_keys, pull_secrets: paths on the machine, or fields of the file, that hold some; faults: why Ignition would
+    refuse the file; warnings: what it would ignore.
     """
 
     version: str
@@ -94,33 +99,28 @@ def read(data: bytes, origin: str) -> Ignition:
 
     What can be read, but is refused by Ignition, is in `faults` of the result.
     """
-    findings = ignition_schema.Findings()
-    value = strict_json.parse(data, "the ignition file cannot be read", origin, _NEXT)
-    minor = ignition_schema.minor_version(value, origin)
-    config = ignition_schema.known_part(value, minor, findings)
-    del value
-    _stop(findings.faults, origin)
-    contents = ignition_contents.read(config)
-    _stop(contents.faults, origin)
-    ignition_rules.check(config, minor, findings)
+    try:
+        config = ignition_contents.config_of(data, "")
+        contents = ignition_contents.read(config)
+        if contents.faults:
+            raise ManyFaults(contents.faults)
+    except HwaccelError as error:
+        raise ManyFaults(_placed(error.faults, origin)) from None
+    faults, warnings = _refused(contents.configs)
     return Ignition(
-        version=config["ignition"]["version"],
+        version=config.value["ignition"]["version"],
         size=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
         certificates=tuple(contents.certificates),
         clock=lifetimes.clock(contents.certificates),
-        sources=tuple(
-            Source(one.place, remote_urls.shown(one.source))
-            for one in ignition_contents.resources(config)
-            if one.remote
-        ),
-        users=tuple(_users(config)),
-        units=tuple(_units(config)),
-        files=tuple(_files(config, contents)),
+        sources=tuple(_of_all(contents, _sources)),
+        users=tuple(_of_all(contents, _users)),
+        units=tuple(_of_all(contents, _units)),
+        files=tuple(_of_all(contents, functools.partial(_files, sizes=contents.sizes))),
         private_keys=tuple(contents.holders.get(secret_contents.PRIVATE_KEY, ())),
         pull_secrets=tuple(contents.holders.get(secret_contents.PULL_SECRET, ())),
-        faults=tuple(_placed(findings.faults, origin)),
-        warnings=tuple(findings.warnings),
+        faults=tuple(_placed(faults, origin)),
+        warnings=warnings,
     )
 
 
@@ -132,31 +132,50 @@ def checked(data: bytes, origin: str) -> Ignition:
     return found
 
 
+def _refused(configs: c.Iterable[Config]) -> tuple[list[Fault], tuple[str, ...]]:
+    """Faults and warnings."""
+    faults: list[Fault] = []
+    warnings: list[str] = []
+    for config in configs:
+        findings = ignition_schema.Findings()
+        ignition_rules.check(config.value, config.minor, findings)
+        faults += [ignition_contents.placed(fault, config.place) for fault in findings.faults]
+        warnings += config.warnings
+        warnings += [strict_json.within(config.place, warning) for warning in findings.warnings]
+    return faults, tuple(warnings)
+
+
 def _placed(faults: c.Sequence[Fault], origin: str) -> list[Fault]:
     """With the path of the file. A file that somebody wrote to fill a log has no more than some of them."""
-    placed = [dataclasses.replace(fault, where=f"{origin}: {fault.where}") for fault in faults[:_MOST_FAULTS]]
-    more = len(faults) - len(placed)
-    return [*placed, Fault(f"there are {more} more errors", origin, "", _NEXT)] if more else placed
+    found = [ignition_contents.placed(fault, origin) for fault in faults[:_MOST_FAULTS]]
+    more = len(faults) - len(found)
+    return [*found, Fault(f"there are {more} more errors", origin, "", _NEXT)] if more else found
 
 
-def _stop(faults: c.Sequence[Fault], origin: str) -> None:
-    if faults:
-        raise ManyFaults(_placed(faults, origin))
+def _of_all(contents: Contents, part: c.Callable[[Config], c.Iterable[T]]) -> c.Iterator[T]:
+    """Of the file, and then of the configs inside it."""
+    return itertools.chain.from_iterable(part(config) for config in contents.configs)
 
 
-def _users(config: c.Mapping[str, t.Any]) -> c.Iterator[User]:
-    for user in config.get("passwd", {}).get("users", ()):
+def _sources(config: Config) -> c.Iterator[Source]:
+    for one in ignition_contents.resources(config.value):
+        if one.remote:
+            yield Source(strict_json.within(config.place, one.place), remote_urls.shown(one.source))
+
+
+def _users(config: Config) -> c.Iterator[User]:
+    for user in config.value.get("passwd", {}).get("users", ()):
         yield User(user["name"], len(user.get("sshAuthorizedKeys", ())), bool(user.get("passwordHash")))
 
 
-def _units(config: c.Mapping[str, t.Any]) -> c.Iterator[Unit]:
-    for unit in config.get("systemd", {}).get("units", ()):
+def _units(config: Config) -> c.Iterator[Unit]:
+    for unit in config.value.get("systemd", {}).get("units", ()):
         dropins = tuple(dropin["name"] for dropin in unit.get("dropins", ()))
         yield Unit(unit["name"], unit.get("enabled"), bool(unit.get("mask")), dropins)
 
 
-def _files(config: c.Mapping[str, t.Any], contents: Contents) -> c.Iterator[File]:
-    remote = {one.path for one in ignition_contents.resources(config) if one.remote}
-    for file in config.get("storage", {}).get("files", ()):
+def _files(config: Config, sizes: c.Mapping[str, int]) -> c.Iterator[File]:
+    remote = {one.path for one in ignition_contents.resources(config.value) if one.remote}
+    for file in config.value.get("storage", {}).get("files", ()):
         mode = f"0{file.get('mode', _DEFAULT_MODE):o}"
-        yield File(file["path"], mode, contents.sizes.get(file["path"], 0), file["path"] in remote)
+        yield File(file["path"], mode, sizes.get(file["path"], 0), file["path"] in remote)

@@ -4,7 +4,7 @@
 """What Ignition refuses beyond wrong types, as it does since its specification 3.0 (coreos/ignition, config/v3_*/types). Pure.
 
 Nothing is refused that Ignition takes, except what cannot work: objects without the name, source, target or host that they need, contents with another
-hash, and paths that are too long. Versions that are still experimental are refused as well.
+hash, configs inside that cannot be read, and paths that are too long. Versions that are still experimental are refused as well.
 """
 
 from __future__ import annotations

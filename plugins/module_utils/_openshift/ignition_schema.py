@@ -12,7 +12,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import near
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.strict_json import below
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.strict_json import below, within
 
 #: Minor versions of specification 3, the newest of OpenShift's installer and of Ignition itself.
 OLDEST, NEWEST = 0, 6
@@ -199,11 +199,11 @@ class Findings:
             known.add(name)
 
 
-def minor_version(value: t.Any, origin: str) -> int:
-    """Of a parsed file. Raises HwaccelError if it is none of specification 3, or has a version that is not known."""
+def minor_version(value: t.Any, where: str) -> int:
+    """Of a parsed file. Raises HwaccelError if it is none of specification 3, or has a version that is not known. where: of the file, for messages."""
     section = value.get("ignition") if isinstance(value, dict) else None
     version = section.get("version") if isinstance(section, dict) else None
-    where = f"{origin}: ignition.version"
+    where = within(where, "ignition.version")
     if not isinstance(version, str):
         next_step = "name a file that Ignition reads. YAML of Butane has to be converted first"
         raise HwaccelError("this is not an ignition file", where, "it has no version", next_step)

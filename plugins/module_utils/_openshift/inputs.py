@@ -27,19 +27,17 @@ _LONGEST_SHOWN = 200
 _SHOWN_HASH = 8
 _MOST_NAMED = 10
 
-Value = str | int | float | bool | None
-
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
     """values: by document and key, such as "install-config.yaml: networking.machineNetwork[0].cidr"."""
 
-    values: c.Mapping[str, Value]
+    values: c.Mapping[str, str | int | float | bool | None]
 
     @classmethod
     def of(cls, documents: c.Mapping[str, t.Any], salt: str) -> Inputs:
         """documents: parsed ones by the name of their file; salt: of the record, the same for all that are compared."""
-        found: dict[str, Value] = {}
+        found: dict[str, t.Any] = {}
         for name, document in documents.items():
             secret = isinstance(document, dict) and document.get("kind") == "Secret"
             for key, value, hidden in _leaves(document, "", secret, secret):

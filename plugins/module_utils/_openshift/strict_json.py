@@ -49,7 +49,7 @@ def parse(data: bytes, what: str, where: str, next_step: str) -> t.Any:
     if twice:
         raise ManyFaults(
             [
-                Fault(what, f"{where}: {place}" if place else where, "an object has this key twice", next_step)
+                Fault(what, within(where, place), "an object has this key twice", next_step)
                 for place in _places(value, twice)
             ]
         )
@@ -114,6 +114,11 @@ def _places(value: t.Any, twice: c.Mapping[int, list[str]]) -> list[str]:
         elif isinstance(one, list):
             rest += [(item, f"{place}[{position}]") for position, item in enumerate(one)]
     return sorted(found)[:20] or [""]
+
+
+def within(where: str, place: str) -> str:
+    """A place in a file: /srv/worker.ign: storage.files[3].path"""
+    return ": ".join(part for part in (where, place) if part)
 
 
 def below(place: str, name: str) -> str:

@@ -191,3 +191,67 @@ def test_certificates_that_count_have_to_be_readable() -> None:
         f"/srv/file.ign: storage.files[0].contents.source ({i.TLS}/a.crt)",
         "there is none in the file",
     )
+
+
+def merged(inner: dict[str, t.Any], **resource: t.Any) -> dict[str, t.Any]:
+    """A file with a config inside it."""
+    data = i.written(inner)
+    source = i.source(gzip.compress(data) if resource.get("compression") else data)
+    return {"ignition": {"version": "3.2.0", "config": {"merge": [{"source": source, **resource}]}}}
+
+
+@pytest.mark.parametrize("compression", ["", "gzip"])
+def test_what_a_merged_config_has_is_what_the_file_has(compression: str) -> None:
+    alone = read(i.Installation().bootstrap())
+    outer = merged(merged(i.Installation().bootstrap()), compression=compression)
+    outer["passwd"] = {"users": [{"name": "outer"}]}
+    found = read(outer)
+    assert (found.clock, found.certificates, found.units, found.files) == (
+        alone.clock,
+        alone.certificates,
+        alone.units,
+        alone.files,
+    )
+    assert (found.private_keys, found.pull_secrets) == (alone.private_keys, alone.pull_secrets)
+    assert [user.name for user in found.users] == ["outer", "core"]
+
+
+def test_places_in_a_merged_config_name_both() -> None:
+    unit = {"name": "a.service", "contents": f"[Service]\nEnvironment=A={i.PULL_SECRET}\n"}
+    inner = i.Installation().pointer("worker") | {"systemd": {"units": [unit, {"name": "b"}], "typo": 1}}
+    found = ignition.read(i.written(merged(inner)), "/srv/file.ign")
+    outer = "ignition.config.merge[0]"
+    assert [source.field for source in found.sources] == [f"{outer}: {outer}"]
+    assert found.pull_secrets == (f"{outer}: a.service",)
+    assert [fault.where for fault in found.faults] == [f"/srv/file.ign: {outer}: systemd.units[1].name"]
+    assert found.warnings == (f"{outer}: systemd.typo is not in version 3.2.0, and Ignition ignores it",)
+
+
+@pytest.mark.parametrize(
+    ("inner", "where", "why"),
+    [
+        (b"{", "", "it is not valid JSON: line 1, column 2"),
+        (b'{"ignition": {}}', ": ignition.version", "it has no version"),
+        (b'{"ignition": {"version": "3.2.0"}, "storage": 1}', ": storage", "it has to be an object, and is an integer"),
+        (
+            b'{"ignition": {"version": "3.2.0"}, "storage": {"files": [{"path": "/a", "contents": {"source": "data:"}}]}}',
+            ": storage.files[0].contents.source (/a)",
+            "it is not a data URL",
+        ),
+    ],
+)
+def test_a_merged_config_that_cannot_be_read_is_an_error(inner: bytes, where: str, why: str) -> None:
+    outer = {"ignition": {"version": "3.2.0", "config": {"replace": {"source": i.source(inner)}}}}
+    with pytest.raises(ManyFaults) as caught:
+        ignition.read(i.written(outer), "/srv/file.ign")
+    (fault,) = caught.value.faults
+    assert (fault.where, fault.why.startswith(why)) == (f"/srv/file.ign: ignition.config.replace{where}", True)
+
+
+def test_configs_inside_each_other_are_limited() -> None:
+    deep = i.Installation().pointer("worker")
+    for _level in range(3):
+        deep = merged(deep)
+    assert len(read(deep).sources) == 1
+    with pytest.raises(ManyFaults, match="there are more than 3 configs inside each other"):
+        read(merged(deep))

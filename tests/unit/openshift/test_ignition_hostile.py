@@ -106,9 +106,7 @@ HOSTILE: dict[str, tuple[c.Callable[[], bytes], str]] = {
     "a key in place of a certificate": (lambda: certificates(i.private_key()), "there is none in the file"),
     "10,000 certificates": (lambda: certificates(ONE * 10_000), "there are more than 2000"),
     "unknown fields": (
-        lambda: i.written(
-            {"ignition": {"version": "3.2.0", "x": 1}, "storage": {"files": [{"mode": 1} for _ in range(9)]}}
-        ),
+        lambda: i.written({"ignition": {"version": "3.2.0", "x": 1}, "storage": {"files": [{"mode": 1}] * 9}}),
         "storage.files[8].path)",
     ),
 }

@@ -97,10 +97,42 @@ def test_what_ignition_ignores_is_a_warning(change: dict[str, t.Any], warning: s
     assert found.warnings == (warning,)
 
 
-def test_a_field_of_a_later_version_names_it() -> None:
-    config = {"ignition": {"version": "3.2.0"}, "kernelArguments": {"shouldExist": ["a"]}}
-    (warning,) = ignition.read(json.dumps(config).encode(), "worker.ign").warnings
-    assert warning == "kernelArguments is not in version 3.2.0, and Ignition ignores it: it is there since 3.3.0"
+#: Fields that the oldest version does not have: a file with nothing else, and the minor version that has the field first (release notes of Ignition).
+LATER: list[tuple[dict[str, t.Any], int]] = [
+    ({"kernelArguments": {"shouldExist": ["a"]}}, 3),
+    ({"ignition": {"proxy": {"httpProxy": "http://p"}}}, 1),
+    ({"storage": {"filesystems": [{"device": "/a", "format": "xfs", "mountOptions": ["a"]}]}}, 1),
+    ({"storage": {"disks": [{"device": "/a", "partitions": [{"number": 1, "resize": True}]}]}}, 2),
+    ({"passwd": {"users": [{"name": "a", "shouldExist": False}]}}, 2),
+    ({"passwd": {"groups": [{"name": "a", "shouldExist": False}]}}, 2),
+    ({"storage": {"luks": [{"name": "a", "device": "/a"}]}}, 2),
+    ({"storage": {"luks": [{"name": "a", "device": "/a", "discard": True}]}}, 4),
+    ({"storage": {"luks": [{"name": "a", "device": "/a", "openOptions": ["a"]}]}}, 4),
+    (
+        {
+            "storage": {
+                "luks": [
+                    {
+                        "name": "a",
+                        "device": "/a",
+                        "clevis": {"tang": [{"url": "http://t", "thumbprint": "a", "advertisement": "{}"}]},
+                    }
+                ]
+            }
+        },
+        4,
+    ),
+    ({"storage": {"luks": [{"name": "a", "device": "/a", "cex": {"enabled": True}}]}}, 5),
+]
+
+
+@pytest.mark.parametrize(("config", "since"), LATER)
+def test_a_field_of_a_later_version_names_it(config: dict[str, t.Any], since: int) -> None:
+    for minor, expected in ((since - 1, 1), (since, 0)):
+        version = {"ignition": {**config.get("ignition", {}), "version": f"3.{minor}.0"}}
+        warnings = ignition.checked(json.dumps(config | version).encode(), "worker.ign").warnings
+        assert len(warnings) == expected
+        assert all(warning.endswith(f"Ignition ignores it: it is there since 3.{since}.0") for warning in warnings)
 
 
 def test_a_unit_that_cannot_be_enabled_is_a_warning() -> None:
