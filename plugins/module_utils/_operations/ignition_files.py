@@ -22,7 +22,12 @@ _WHAT = "the ignition file cannot be read"
 
 
 def run(paths: c.Sequence[str], now: datetime.datetime) -> Outcome:
-    """What the files contain, by the order of their paths. A file that cannot be read fails the task, and the others are returned nevertheless."""
+    """What the files contain, in the order of their paths. A file that cannot be read fails the task, and the others are returned nevertheless.
+
+    Raises HwaccelError if there are no paths.
+    """
+    if not paths:
+        raise HwaccelError("there is no ignition file to read", "path", "it is empty", "name a file")
     files: list[dict[str, t.Any]] = []
     faults: list[Fault] = []
     for path in dict.fromkeys(paths):
@@ -37,6 +42,8 @@ def run(paths: c.Sequence[str], now: datetime.datetime) -> Outcome:
 
 def content(path: str) -> bytes:
     """Of a regular file, up to one byte more than an ignition file may have. Raises HwaccelError."""
+    if not path.strip():
+        raise HwaccelError(_WHAT, "path", "a path is empty", "name a file")
     try:
         # A pipe without a writer would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -84,6 +84,14 @@ def test_what_ignition_would_refuse_is_a_problem_and_no_failure(folder: pathlib.
     assert [f"{folder}/worker.ign: systemd.units[0].name" in problem for problem in found["problems"]] == [True]
 
 
-def test_a_path_that_is_none_is_an_error() -> None:
-    with pytest.raises(HwaccelError, match="it is not a path"):
-        ignition_files.content("/a\0b")
+@pytest.mark.parametrize(
+    ("paths", "why"),
+    [(["/a\0b"], "it is not a path"), ([""], "a path is empty"), ([" "], "a path is empty"), ([], "it is empty")],
+)
+def test_a_path_that_is_none_is_an_error(paths: list[str], why: str) -> None:
+    try:
+        failure = ignition_files.run(paths, i.NOW).failure
+    except HwaccelError as error:
+        failure = error
+    assert failure is not None
+    assert [(fault.why, bool(fault.next_step)) for fault in failure.faults] == [(why, True)]
