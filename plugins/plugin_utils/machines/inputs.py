@@ -9,14 +9,13 @@ The plans validate what depends on other variables or on the machine. Other vari
 from __future__ import annotations
 
 import collections.abc as c
-import ipaddress
 import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import checks, machines
 
 Options = c.Mapping[str, c.Mapping[str, t.Any]]
 
@@ -50,67 +49,6 @@ _TIME = values.matching(re.compile(r"\d+(us|ms|s|m|h|d)?"), "not a duration", "5
 _NAME = values.matching(re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*"), "not a name", "web")
 
 
-def _address(value: t.Any, where: str) -> list[Fault]:
-    try:
-        ipaddress.ip_address(str(value).strip() if values.scalar(value) and not isinstance(value, (int, float)) else "")
-    except ValueError:
-        return [
-            Fault(
-                f"{values.shown(value)} is not an IP address",
-                where,
-                "",
-                "give one such as 10.0.0.5, in quotes and without a prefix length",
-            )
-        ]
-    return []
-
-
-def _network(value: t.Any, where: str) -> list[Fault]:
-    try:
-        ipaddress.ip_network(str(value).strip() if isinstance(value, str) else "")
-    except ValueError as error:
-        why = "it has host bits set" if "host bits" in str(error) else ""
-        return [Fault(f"{values.shown(value)} is not a network", where, why, "give one such as 10.0.0.0/24")]
-    return []
-
-
-def _with_prefix(value: t.Any, where: str) -> list[Fault]:
-    try:
-        ipaddress.ip_interface(str(value).strip() if isinstance(value, str) and "/" in value else "")
-    except ValueError:
-        return [
-            Fault(
-                f"{values.shown(value)} is not an address with a prefix length",
-                where,
-                "",
-                "give one such as 10.0.0.5/24",
-            )
-        ]
-    return []
-
-
-def _dns_name(value: t.Any, where: str) -> list[Fault]:
-    if values.scalar(value) and machines.is_name(str(value).strip()):
-        return []
-    return [
-        Fault(
-            f"{values.shown(value)} is not a DNS name",
-            where,
-            "",
-            "use lower-case letters, digits and hyphens, with dots between labels",
-        )
-    ]
-
-
-def _or_one(each: values.Check, what: str) -> values.Check:
-    """A list, or a single entry instead of it."""
-
-    def check(value: t.Any, where: str) -> list[Fault]:
-        return values.listed(each, what)(value, where) if isinstance(value, (list, tuple)) else each(value, where)
-
-    return check
-
-
 def _entry(known: c.Mapping[str, values.Check], needed: c.Collection[str] = ()) -> values.Check:
     """A dictionary. Other keys are not validated here."""
 
@@ -129,15 +67,15 @@ def _entry(known: c.Mapping[str, values.Check], needed: c.Collection[str] = ()) 
 
 
 _ADDRESSES, _NETWORKS, _TEXTS = (
-    _or_one(_address, "addresses"),
-    _or_one(_network, "networks"),
-    _or_one(values.text, "texts"),
+    checks.or_one(checks.address, "addresses"),
+    checks.or_one(checks.network, "networks"),
+    checks.or_one(values.text, "texts"),
 )
 #: Machines and clusters are validated where they are read, so that problems contain their names. Here only their form is validated.
 _MACHINE = _entry(
     {**dict.fromkeys((*machines.KEYS, "install_device"), values.text), "install": values.truth, "arguments": _TEXTS}
 )
-_MEMBER = values.fields({"name": _NAME, "address": _address, "port": _PORT}, "a member", ("name", "address"))
+_MEMBER = values.fields({"name": _NAME, "address": checks.address, "port": _PORT}, "a member", ("name", "address"))
 _CHECK = values.fields(
     {
         "type": values.choice("tcp", "http", "https"),
@@ -160,7 +98,7 @@ _SERVICE = values.fields(
         "mode": values.choice("tcp", "http"),
         "roles": _TEXTS,
         "balance": values.choice("roundrobin", "leastconn", "source", "static-rr", "first"),
-        "members": _or_one(_MEMBER, "members"),
+        "members": checks.or_one(_MEMBER, "members"),
         "check": _CHECK,
         "sources": _NETWORKS,
         "state": values.choice("present", "absent"),
@@ -176,7 +114,7 @@ _BALANCED = _entry(
 _SERVED = _entry(
     {
         "name": values.text,
-        "domain": _dns_name,
+        "domain": checks.dns_name,
         **dict.fromkeys(("api", "api_int", "ingress"), _ADDRESSES),
         "srv": values.truth,
         **dict.fromkeys(("machine_networks", "cluster_networks", "service_networks"), _NETWORKS),
@@ -184,8 +122,8 @@ _SERVED = _entry(
 )
 _SUBNET = values.fields(
     {
-        "network": _network,
-        "router": _address,
+        "network": checks.network,
+        "router": checks.address,
         "dns": _ADDRESSES,
         "ntp": _ADDRESSES,
         "pool": _ADDRESSES,
@@ -297,7 +235,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "image_list": _FILE,
         "pod_network": _NETWORK_PAIR,
         "service_network": _NETWORK_PAIR,
-        "dns_domain": _dns_name,
+        "dns_domain": checks.dns_name,
         "names": _TEXTS,
         "network": _manifests,
         "timeout": values.number(30, whole=True, what="not a number of seconds above 29"),
@@ -315,7 +253,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "runtime_socket": values.text,
         "pod_network": _NETWORK_PAIR,
         "service_network": _NETWORK_PAIR,
-        "dns_domain": _dns_name,
+        "dns_domain": checks.dns_name,
         "names": _TEXTS,
         "configuration": _configuration,
         "network": _manifests,
@@ -324,34 +262,38 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "inventory": None,
     },
     "load_balancer": {
-        "services": _or_one(_SERVICE, "services"),
+        "services": checks.or_one(_SERVICE, "services"),
         "clusters": values.listed(_BALANCED, "clusters"),
         "machines": values.listed(_MACHINE, "machines"),
         "maxconn": _COUNT,
         **dict.fromkeys(("tunnel_timeout", "hard_stop_after"), _TIME),
-        "stats_address": _address,
+        "stats_address": checks.address,
         "stats_port": _PORT,
         "health_port": _PORT,
         "drain_timeout": values.number(0, whole=True, what="not a number of seconds"),
         "interface": _INTERFACE,
-        "virtual_addresses": values.listed(_with_prefix, "addresses"),
+        "virtual_addresses": values.listed(checks.with_prefix, "addresses"),
         "router_id": values.number(1, 255, whole=True),
         "peers": values.listed(
             _entry({"name": values.text, "address": values.text}, ("name", "address")), "load balancers"
         ),
     },
     "dns_pxe": {
-        "address": _address,
+        "address": checks.address,
         "interfaces": values.listed(_INTERFACE, "interfaces"),
         "machines": values.listed(_MACHINE, "machines"),
         "clusters": values.listed(_SERVED, "clusters"),
         "networks": values.listed(_SUBNET, "networks"),
-        "clients": values.listed(_network, "networks"),
-        "forwarders": values.listed(_address, "addresses"),
+        "clients": values.listed(checks.network, "networks"),
+        "forwarders": values.listed(checks.address, "addresses"),
         "joined": None,
         "profiles": values.listed(_PROFILE, "profiles"),
         "extra_hosts": values.listed(
-            values.fields({"address": _address, "names": _or_one(_dns_name, "names")}, "a host", ("address", "names")),
+            values.fields(
+                {"address": checks.address, "names": checks.or_one(checks.dns_name, "names")},
+                "a host",
+                ("address", "names"),
+            ),
             "hosts",
         ),
         "artifacts": values.listed(_ARTIFACT, "files"),
