@@ -12,6 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import inventory as openshift
 
 DOCUMENTATION = r"""
 name: machine_inventory
@@ -26,6 +27,8 @@ description:
     and C(hwaccel_new_cluster). It does not count where C(cluster_plan) shows that the cluster is there.
   - For clusters that are installed it also reads C(hwaccel_installer), C(hwaccel_api_endpoint) and C(hwaccel_even_servers), and for their machines
     C(hwaccel_node_labels), C(hwaccel_node_taints), C(hwaccel_retired) and C(hwaccel_lost). Load balancers read the last two, too.
+  - For machines of OpenShift it also reads C(hwaccel_root_device_hints), C(hwaccel_network_config), C(hwaccel_interface), C(hwaccel_disks) and
+    C(hwaccel_hypervisor).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role, hostvars, host
@@ -35,19 +38,19 @@ options:
     type: dict
     required: true
   role:
-    description: The role that uses the result, V(cluster) for the roles that install one, or V(installers) for the hosts of all of these, or
+    description: The role that uses the result, V(cluster) for the roles that install one on machines, or V(installers) for the hosts of all of these, or
       V(phases) for the machines that C(site) takes in.
     type: str
     required: true
-    choices: [cluster, dns_pxe, installers, load_balancer, phases]
+    choices: [cluster, cluster_openshift, dns_pxe, installers, load_balancer, phases]
   hostvars:
     description: Variables by host.
     type: dict
     required: true
   host:
     description: >-
-      The load balancer or boot server, for V(cluster) the host of the cluster, and for V(installers) and V(phases) names of clusters, or nothing for all.
-      C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
+      The load balancer or boot server, for V(cluster) and V(cluster_openshift) the host of the cluster, and for V(installers) and V(phases) names of
+      clusters, or nothing for all. C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
     type: raw
     required: true
   installer:
@@ -77,6 +80,9 @@ _value:
       description: Their machines.
       type: list
       elements: dict
+    balancers:
+      description: For C(cluster_openshift), addresses of its API and applications, by the names of their variables.
+      type: dict
     retired:
       description: For C(cluster), machines that are to leave it.
       type: list
@@ -95,6 +101,7 @@ _value:
 
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "cluster": cluster.read,
+    "cluster_openshift": openshift.read,
     "dns_pxe": dns_pxe.read,
     "installers": cluster.installers,
     "load_balancer": load_balancer.read,

@@ -102,6 +102,6 @@ def test_machines_need_not_name_the_only_cluster() -> None:
 def test_an_unsupported_role_is_reported() -> None:
     with pytest.raises(
         AnsibleFilterError,
-        match=r"does not support role 'driver': set one of cluster, dns_pxe, installers, load_balancer",
+        match=r"does not support role 'driver': set one of cluster, cluster_openshift, dns_pxe, installers, load_balancer",
     ):
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")

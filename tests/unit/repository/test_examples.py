@@ -15,6 +15,7 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.vars.manager import VariableManager
 
+from ansible_collections.hwaccel.gpu.plugins.filter.cluster_inputs import cluster_inputs
 from ansible_collections.hwaccel.gpu.plugins.filter.cluster_plan import cluster_plan
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
@@ -182,3 +183,25 @@ def test_bare_machines_of_an_example_become_a_highly_available_cluster() -> None
         leaving = {**hostvars, "cp1": {**hostvars["cp1"], variable: True}}
         served = [one["name"] for one in machine_inventory(groups, "load_balancer", leaving, "lb")["machines"]]
         assert "cp1" not in served and {"cp2", "cp3"} < set(served)
+
+
+@pytest.mark.parametrize(("example", "cluster"), [("sno-edge", "edge")])
+def test_the_installer_of_openshift_accepts_what_an_example_gives_it(example: str, cluster: str) -> None:
+    groups, hostvars = inventory_of(example)
+    found = machine_inventory(groups, "cluster_openshift", hostvars, cluster)
+    variables = _variables.plain(hostvars[cluster])
+    own = "cluster_openshift_"
+    given = {name.removeprefix(own): value for name, value in variables.items() if name.startswith(own)}
+    networks = {"cluster_network": ["10.128.0.0/14"], "service_network": ["172.30.0.0/16"]}
+    of_cluster = {"domain": variables["hwaccel_domain"], "machine_network": [variables["hwaccel_machine_network"]]}
+    settings = {**networks, **of_cluster, **given, **found}
+    checked = cluster_inputs(settings, "cluster_openshift")
+    assert checked["faults"] == [] and checked["schedulable"]
+    files = {
+        one["path"]: yaml.safe_load(one["content"]) for one in cluster_inputs(settings, "cluster_openshift", "files")
+    }
+    config = files["install-config.yaml"]
+    assert (config["metadata"]["name"], config["baseDomain"]) == ("edge", "example.com")
+    assert config["bootstrapInPlace"]["installationDisk"] == hostvars["sno-0"]["hwaccel_install_device"]
+    spec = files["openshift/99_hwaccel-gpu-machineconfig-master.yaml"]["spec"]
+    assert spec["kernelArguments"] == ["intel_iommu=on", "iommu=pt"]

@@ -89,6 +89,39 @@ def test_in_place_it_needs_the_disk_and_one_machine() -> None:
     }
 
 
+#: Of the first host in the test below.
+FIRST = {
+    "hostname": "master-0",
+    "role": "master",
+    "interfaces": [{"name": "eno1", "macAddress": "52:54:00:33:03:32"}],
+    "rootDeviceHints": {"wwn": "0x5000"},
+    "networkConfig": {
+        "interfaces": [
+            {
+                "name": "eno1",
+                "type": "ethernet",
+                "state": "up",
+                "mac-address": "52:54:00:33:03:32",
+                "mtu": 9000,
+                "ipv4": {"enabled": True, "dhcp": False, "address": [{"ip": "10.33.3.50", "prefix-length": 24}]},
+                "ipv6": {"enabled": False},
+            }
+        ],
+        "dns-resolver": {"config": {"server": ["10.33.3.2"]}},
+        "routes": {
+            "config": [
+                {
+                    "destination": "0.0.0.0/0",
+                    "next-hop-address": "10.33.3.1",
+                    "next-hop-interface": "eno1",
+                    "table-id": 254,
+                }
+            ]
+        },
+    },
+}
+
+
 def test_agents_get_their_hosts_with_addresses_disks_and_networks() -> None:
     given = {
         **AGENT,
@@ -118,36 +151,7 @@ def test_agents_get_their_hosts_with_addresses_disks_and_networks() -> None:
         *((f"master-{number}", "master") for number in range(3)),
         ("worker-0", "worker"),
     ]
-    assert hosts[0] == {
-        "hostname": "master-0",
-        "role": "master",
-        "interfaces": [{"name": "eno1", "macAddress": "52:54:00:33:03:32"}],
-        "rootDeviceHints": {"wwn": "0x5000"},
-        "networkConfig": {
-            "interfaces": [
-                {
-                    "name": "eno1",
-                    "type": "ethernet",
-                    "state": "up",
-                    "mac-address": "52:54:00:33:03:32",
-                    "mtu": 9000,
-                    "ipv4": {"enabled": True, "dhcp": False, "address": [{"ip": "10.33.3.50", "prefix-length": 24}]},
-                    "ipv6": {"enabled": False},
-                }
-            ],
-            "dns-resolver": {"config": {"server": ["10.33.3.2"]}},
-            "routes": {
-                "config": [
-                    {
-                        "destination": "0.0.0.0/0",
-                        "next-hop-address": "10.33.3.1",
-                        "next-hop-interface": "eno1",
-                        "table-id": 254,
-                    }
-                ]
-            },
-        },
-    }
+    assert hosts[0] == FIRST
     assert hosts[1]["rootDeviceHints"] == {"deviceName": "/dev/disk/by-path/pci-0"}
     assert hosts[3]["networkConfig"] == {"interfaces": [{"name": "boot0", "type": "bond"}]}
 
@@ -177,30 +181,33 @@ def test_a_machine_elsewhere_has_its_address_by_dhcp() -> None:
     assert all("networkConfig" not in host for host in made["agent-config.yaml"]["hosts"])
 
 
+#: Of a site that needs all of it.
+SITE = {
+    **SETTINGS,
+    "ssh_keys": [RSA, ED25519],
+    "fips": True,
+    "fips_host": True,
+    "trust_bundle": CERTIFICATE,
+    "proxy": {
+        "http": "http://proxy:3128",
+        "https": "http://proxy:3129",
+        "no_proxy": [".example.com", "10.0.0.0/8"],
+    },
+    "mirrors": [
+        {
+            "source": "quay.io/openshift-release-dev/ocp-release",
+            "mirrors": ["quay.io/mirrored"],
+            "policy": "NeverContactSource",
+        }
+    ],
+    "capabilities": {"baseline": "vCurrent", "additional": ["Ingress"]},
+    "internal_networks": {"join": "100.65.0.0/16", "transit": "100.89.0.0/16", "masquerade": "169.253.0.0/17"},
+    "network_mtu": 8900,
+}
+
+
 def test_all_that_a_site_may_need_is_in_the_file() -> None:
-    given = {
-        **SETTINGS,
-        "ssh_keys": [RSA, ED25519],
-        "fips": True,
-        "fips_host": True,
-        "trust_bundle": CERTIFICATE,
-        "proxy": {
-            "http": "http://proxy:3128",
-            "https": "http://proxy:3129",
-            "no_proxy": [".example.com", "10.0.0.0/8"],
-        },
-        "mirrors": [
-            {
-                "source": "quay.io/openshift-release-dev/ocp-release",
-                "mirrors": ["quay.io/mirrored"],
-                "policy": "NeverContactSource",
-            }
-        ],
-        "capabilities": {"baseline": "vCurrent", "additional": ["Ingress"]},
-        "internal_networks": {"join": "100.65.0.0/16", "transit": "100.89.0.0/16", "masquerade": "169.253.0.0/17"},
-        "network_mtu": 8900,
-    }
-    made = files(given)
+    made = files(SITE)
     config = made["install-config.yaml"]
     assert {name: config[name] for name in config.keys() - expected(3).keys()} == {
         "fips": True,
