@@ -143,6 +143,7 @@ ANSIBLE_FACING = tuple(
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
         "operations/node_gate/test_rights.py",
+        "roles/test_cluster_openshift.py",
         "roles/test_validation_pod.py",
         "machines/runtime/test_role.py",
         *(

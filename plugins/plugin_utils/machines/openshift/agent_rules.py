@@ -114,7 +114,7 @@ def counts(site: Site) -> c.Iterator[Finding]:
         MASTER: site.at("controlPlane.replicas"),
         WORKER: sum(one["replicas"] for one in site.at("compute")),
     }
-    found = {role: sum(host.get("role") == role for _, host in listed) for role in wanted}
+    found = {role: sum(host.get("role") == role for _key, host in listed) for role in wanted}
     for role, number in found.items():
         if number > wanted[role]:
             what = f"{number} hosts are {role}s, and {wanted[role]} replicas are set"

@@ -67,7 +67,7 @@ def faults(config: t.Any) -> c.Iterator[tuple[str, str, str]]:
 
 
 def _entries(config: c.Mapping[str, t.Any], path: str, key: str) -> c.Iterator[tuple[str, str, str]]:
-    section, _, name = path.partition(".")
+    section, _dot, name = path.partition(".")
     outer = config.get(section)
     if outer is None:
         return

@@ -30,7 +30,7 @@ _NODE_PREFIX_6 = 64
 
 def rendered(settings: Settings, machines: c.Sequence[Machine], overrides: Document) -> dict[str, t.Any]:
     """settings: the role's variables by their names without cluster_openshift_. overrides: merged key by key, where null removes a key (RFC 7386)."""
-    name, _, domain = settings["domain"].partition(".")
+    name, _dot, domain = settings["domain"].partition(".")
     masters = [machine for machine in machines if machine.role == MASTER]
     workers = [machine for machine in machines if machine.role not in (MASTER, BOOTSTRAP)]
     found: dict[str, t.Any] = {

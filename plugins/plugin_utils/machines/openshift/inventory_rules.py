@@ -53,7 +53,7 @@ def machine_addresses(site: Site) -> c.Iterator[Finding]:
 def balancer(site: Site) -> c.Iterator[Finding]:
     internal = [
         (f"{name} network", one)
-        for (name, _), one in networks.internal_networks(site).items()
+        for (name, _family), one in networks.internal_networks(site).items()
         if site.at("networking.networkType") == OVN
     ]
     named = [("cluster or service network", one) for one in networks.cluster_networks(site)]

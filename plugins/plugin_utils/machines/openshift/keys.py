@@ -140,7 +140,7 @@ def is_certificate(encoded: str) -> bool:
     outer = _parts(data)
     if len(outer) != 1 or outer[0][0] != _SEQUENCE:
         return False
-    return [tag for tag, _ in _parts(outer[0][1])] == [_SEQUENCE, _SEQUENCE, _BIT_STRING]
+    return [tag for tag, _contents in _parts(outer[0][1])] == [_SEQUENCE, _SEQUENCE, _BIT_STRING]
 
 
 def _parts(data: bytes) -> list[tuple[int, bytes]]:

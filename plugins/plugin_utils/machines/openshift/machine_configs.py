@@ -99,7 +99,7 @@ def wrong(part: Part, pools: c.Collection[str]) -> c.Iterator[Fault]:
         if not isinstance(given, list) or not all(isinstance(one, str) and _ARGUMENT.fullmatch(one) for one in given):
             yield Fault(f"{name} is not a list of words", part.origin, "", "give each as an entry of its own")
         elif len(set(given)) < len(given):
-            twice = next(one for one in given if given.count(one) > 1)
+            twice = max(given, key=given.count)
             yield Fault(f"{twice} occurs twice", f"{name} of {part.origin}", "", "remove one of them")
     if part.spec.get("config") is not None:
         for where, what, next_step in ignition.faults(part.spec["config"]):
@@ -112,7 +112,7 @@ def collected(found: c.Iterable[Part]) -> tuple[list[dict[str, t.Any]], list[Fau
     faults: list[Fault] = []
     for part in found:
         faults += pools.setdefault(part.pool, _Pool(part.pool)).add(part)
-    return [pool.body() for _, pool in sorted(pools.items())], faults
+    return [pool.body() for _name, pool in sorted(pools.items())], faults
 
 
 class _Pool:
@@ -135,7 +135,7 @@ class _Pool:
             if part.spec.get(name) is not None:
                 yield from self._set(name, "", part.spec[name], part, self._spec)
         for path, key in ignition.LISTS.items():
-            section, _, name = path.partition(".")
+            section, _dot, name = path.partition(".")
             for entry in (config.get(section) or {}).get(name) or []:
                 yield from self._entry(path, entry[key], entry, part)
 
@@ -146,7 +146,7 @@ class _Pool:
             yield Fault(f"{name} of the pool {self._name} is set twice", part.origin, why, "set it in one place")
 
     def _entry(self, path: str, key: str, entry: t.Any, part: Part) -> c.Iterator[Fault]:
-        section, _, name = path.partition(".")
+        section, _dot, name = path.partition(".")
         entries = self._sections.setdefault(section, {}).setdefault(name, [])
         first = self._origins.get((path, key))
         if first is None:

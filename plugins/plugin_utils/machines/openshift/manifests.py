@@ -96,7 +96,7 @@ def _not_configs(configs: c.Iterable[Manifest]) -> c.Iterator[Fault]:
 
 
 def _refused(one: Manifest, own: c.Iterable[File]) -> c.Iterator[Fault]:
-    group, _, version = one.api_version.rpartition("/")
+    group, _slash, version = one.api_version.rpartition("/")
     key = (group, one.body["kind"], one.key.name)
     mine = {
         (file.body["apiVersion"].rpartition("/")[0], file.body["kind"], file.body["metadata"]["name"]) for file in own

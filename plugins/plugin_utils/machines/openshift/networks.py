@@ -62,7 +62,9 @@ def listed(site: Site, path: str) -> list[tuple[str, t.Any, Network | None]]:
 
 
 def all_of(site: Site, *paths: str) -> list[Network]:
-    return [found for path in paths or (_MACHINE, _SERVICE, _CLUSTER) for _, _, found in listed(site, path) if found]
+    return [
+        found for path in paths or (_MACHINE, _SERVICE, _CLUSTER) for _key, _text, found in listed(site, path) if found
+    ]
 
 
 def machine_networks(site: Site) -> list[Network]:
@@ -110,7 +112,7 @@ def _overlapping(
     same: bool = False,
 ) -> c.Iterator[Finding]:
     for number, (key, text, found) in enumerate(mine):
-        for other in [one for _, _, one in (others[:number] if same else others) if one and found]:
+        for other in [one for _key, _text, one in (others[:number] if same else others) if one and found]:
             if overlaps(t.cast("Network", found), other):
                 yield Finding(key, f"{text} overlaps with the {what} {other}", "an address would be of both")
 
@@ -126,7 +128,9 @@ def service_size(site: Site) -> c.Iterator[Finding]:
 
 def families(site: Site) -> c.Iterator[Finding]:
     """One stack or two, as the networks of Services say."""
-    of = {path: [found for _, _, found in listed(site, path) if found] for path in (_MACHINE, _SERVICE, _CLUSTER)}
+    of = {
+        path: [found for _key, _text, found in listed(site, path) if found] for path in (_MACHINE, _SERVICE, _CLUSTER)
+    }
     stacks = {found.version for found in of[_SERVICE]}
     if len(stacks) < 2:
         if len(of[_SERVICE]) > 1 and stacks == {4}:

@@ -18,6 +18,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.openshift.sites import 
     ED25519,
     PRIVATE_KEY,
     SETTINGS,
+    config,
     told,
 )
 
@@ -388,3 +389,22 @@ def test_no_message_has_a_secret() -> None:
     }
     assert planted not in str([one.as_dict() for one in found])
     assert planted not in str(role.checked({**SETTINGS, "install_config": given}))
+
+
+def test_defaults_are_those_of_the_installer() -> None:
+    site, typing = config({"apiVersion": "v1", "additionalTrustBundle": CERTIFICATE})
+    pool = {"replicas": 3, "architecture": "amd64", "hyperthreading": "Enabled"}
+    assert typing == [] and site.config == {
+        "apiVersion": "v1",
+        "additionalTrustBundle": CERTIFICATE,
+        "additionalTrustBundlePolicy": "Proxyonly",
+        "publish": "External",
+        "controlPlane": {"name": "master", **pool},
+        "compute": [{"name": "worker", **pool}],
+        "networking": {
+            "networkType": "OVNKubernetes",
+            "machineNetwork": [{"cidr": "10.0.0.0/16"}],
+            "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}],
+            "serviceNetwork": ["172.30.0.0/16"],
+        },
+    }

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
 import typing as t
 
 import pytest
@@ -259,6 +261,12 @@ def test_it_is_only_noted(rule: str, key: str, settings: dict[str, t.Any], says:
     assert key in [one["key"] for one in found(settings, rule, "notes")]
     assert found(settings, rule) == []
     assert found({**settings, "skipped_checks": [rule]}, rule, "notes") == []
+
+
+def test_every_rule_of_ours_is_documented() -> None:
+    page = (pathlib.Path(__file__).parents[4] / "docs" / "openshift.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|", page.partition("## What is checked")[2], re.MULTILINE)
+    assert rows == list(rules.SKIPPABLE)
 
 
 def test_every_rule_of_ours_is_tried() -> None:

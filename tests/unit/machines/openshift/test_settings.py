@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import copy
 import json
+import pathlib
 import random
 import typing as t
 
 import pytest
+import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ManyFaults
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import role, settings
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import role, rules, settings
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.findings import METHODS
 from ansible_collections.hwaccel.gpu.tests.unit.machines.openshift.sites import AGENT, BASE, IN_PLACE, MASTERS, SETTINGS
 
 #: By the name of a setting, and what is told of it.
@@ -121,6 +124,23 @@ def test_a_domain_without_a_dot_has_no_base() -> None:
     assert {"baseDomain", "metadata.name"} <= keys
 
 
+def test_the_role_has_each_setting_with_its_default_and_each_check_that_can_be_skipped() -> None:
+    top = pathlib.Path(__file__).parents[4] / "roles" / "cluster_openshift"
+    options = yaml.safe_load((top / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"][
+        "main"
+    ]["options"]
+    own = {name.removeprefix("cluster_openshift_"): one for name, one in options.items()}
+    assert own["skipped_checks"]["choices"] == list(rules.SKIPPABLE)
+    assert own["method"]["choices"] == list(METHODS)
+    assert own.keys() - {"release", "inventory"} == settings.DEFAULTS.keys()
+    defaults = {name: one["default"] for name, one in own.items() if "{{" not in str(one["default"])}
+    assert {name: settings.DEFAULTS[name] for name in defaults.keys() & settings.DEFAULTS.keys()} == {
+        name: value for name, value in defaults.items() if name in settings.DEFAULTS
+    }
+    variables = yaml.safe_load((top / "vars" / "main.yml").read_text(encoding="utf-8"))["__cluster_openshift_settings"]
+    assert variables.keys() - {"machines", "balancers", "release", "fips_host"} == settings.DEFAULTS.keys()
+
+
 JUNK: tuple[t.Any, ...] = (
     *(None, True, -1, 0, 2**70, 1.5, "", " ", "x", "\x00", "10.0.0.0/8", "::/0", "a" * 5000, "ü.example.com", "1.10"),
     *([], {}, [None], [[]], {"a": None}, {"": ""}, {"cidr": 7}, [{"name": []}], {7: 8}),
@@ -135,7 +155,7 @@ def _places(value: t.Any, path: tuple[t.Any, ...] = ()) -> list[tuple[t.Any, ...
 def _mutated(given: dict[str, t.Any], draw: random.Random) -> dict[str, t.Any]:
     """With junk at one or two places."""
     found = copy.deepcopy(given)
-    for _ in range(draw.randint(1, 2)):
+    for _time in range(draw.randint(1, 2)):
         *above, last = draw.choice([place for place in _places(found) if place])
         place: t.Any = found
         for name in above:
@@ -191,7 +211,7 @@ FULL: dict[str, t.Any] = {
 @pytest.mark.parametrize("seed", range(20))
 def test_junk_at_any_place_is_told_or_accepted_and_never_an_exception(seed: int) -> None:
     draw = random.Random(seed)
-    for _ in range(5):
+    for _time in range(5):
         given = _mutated({**draw.choice((SETTINGS, AGENT, IN_PLACE)), **FULL}, draw)
         given["install_config"] = _mutated({**BASE, **RICH}, draw)
         # Its form is that of inventory.read.

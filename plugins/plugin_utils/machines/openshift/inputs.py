@@ -1,9 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validation of the variables of the role cluster_openshift: types, and entries of lists and dictionaries. Pure.
+"""Validation of variables of the role whose type says too little: entries of lists and dictionaries. Pure.
 
-What depends on other variables, and on the rules of the installer, is validated by the package openshift.
+What depends on other variables, and on the rules of the installer, is validated by rules.py.
 """
 
 from __future__ import annotations
