@@ -117,7 +117,7 @@ def _own(settings: Settings, machines: c.Sequence[Machine]) -> list[File]:
     found = []
     if settings["method"] == UPI and any(one.role not in (MASTER, BOOTSTRAP) for one in machines):
         # With compute replicas 0 the installer makes masters schedulable, and workers join later.
-        found.append(File(_SCHEDULER, _scheduler(schedulable=False)))
+        found.append(File(_SCHEDULER, _scheduler()))
     if network := _ovn(settings):
         spec = {"defaultNetwork": {"ovnKubernetesConfig": network}}
         metadata = {"name": "cluster"}
@@ -126,13 +126,13 @@ def _own(settings: Settings, machines: c.Sequence[Machine]) -> list[File]:
     return found
 
 
-def _scheduler(*, schedulable: bool) -> dict[str, t.Any]:
-    """As the installer writes it, but for the value."""
+def _scheduler() -> dict[str, t.Any]:
+    """As the installer writes it, but that masters run no pods of users."""
     return {
         "apiVersion": "config.openshift.io/v1",
         "kind": "Scheduler",
         "metadata": {"name": "cluster"},
-        "spec": {"mastersSchedulable": schedulable, "policy": {"name": ""}},
+        "spec": {"mastersSchedulable": False, "policy": {"name": ""}},
         "status": {},
     }
 

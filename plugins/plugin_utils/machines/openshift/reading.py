@@ -88,7 +88,9 @@ def _fault(error: Exception, origin: str) -> Fault:
 
 @functools.cache
 def _loader() -> t.Any:
-    class Loader(yaml.SafeLoader):
+    base: t.Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):
         """Without dates, which JSON does not have."""
 
     Loader.yaml_implicit_resolvers = {

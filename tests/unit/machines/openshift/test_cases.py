@@ -370,6 +370,14 @@ def test_text_that_is_no_document_is_told_with_its_line(text: str, parts: tuple[
     assert all(part in " ".join(map(str, faults)) for part in parts), faults
 
 
+def test_aliases_that_would_expand_without_end_are_told() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]" for number in range(1, 10)]
+    read, faults = reading.mapping("\n".join(lines), "cluster_openshift_install_config")
+    assert read == {} and len(faults) == 1
+    assert reading.mapping("a: b\n" * 10**6, "x")[1][0].what == "the text is too large"
+
+
 def test_text_that_looks_like_a_date_stays_text() -> None:
     assert reading.mapping("baseDomain: 2026-01-01", "x")[0] == {"baseDomain": "2026-01-01"}
 

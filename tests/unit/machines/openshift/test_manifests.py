@@ -255,6 +255,9 @@ def test_a_disk_that_cannot_be_is_told(says: str, given: dict[str, t.Any]) -> No
 def test_a_disk_of_the_system_has_room_behind_it() -> None:
     behind = {"device": "/dev/disk/by-path/pci-0", "mount": "/var", "start_mib": 25000}
     assert role.checked({**SETTINGS, "disks": {"worker": [behind]}})["faults"] == []
+    bad = {**DISK, "device": "/dev/sdb"}
+    both = role.checked({**SETTINGS, "disks": {"worker": [bad], "master": [bad]}})["faults"]
+    assert [one["where"] for one in both] == ["cluster_openshift_disks.worker[0]", "cluster_openshift_disks.master[0]"]
     twice = role.checked({**SETTINGS, "disks": {"worker": [DISK, DISK]}})["faults"]
     assert "is mounted twice" in " ".join(one["text"] for one in twice)
 

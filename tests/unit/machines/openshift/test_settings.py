@@ -132,13 +132,15 @@ def test_the_role_has_each_setting_with_its_default_and_each_check_that_can_be_s
     own = {name.removeprefix("cluster_openshift_"): one for name, one in options.items()}
     assert own["skipped_checks"]["choices"] == list(rules.SKIPPABLE)
     assert own["method"]["choices"] == list(METHODS)
-    assert own.keys() - {"release", "inventory"} == settings.DEFAULTS.keys()
+    assert own.keys() - {"release", "inventory", "clock_offset"} == settings.DEFAULTS.keys()
     defaults = {name: one["default"] for name, one in own.items() if "{{" not in str(one["default"])}
     assert {name: settings.DEFAULTS[name] for name in defaults.keys() & settings.DEFAULTS.keys()} == {
         name: value for name, value in defaults.items() if name in settings.DEFAULTS
     }
     variables = yaml.safe_load((top / "vars" / "main.yml").read_text(encoding="utf-8"))["__cluster_openshift_settings"]
-    assert variables.keys() - {"machines", "balancers", "release", "fips_host"} == settings.DEFAULTS.keys()
+    assert (
+        variables.keys() - {"machines", "balancers", "release", "fips_host", "clock_offset"} == settings.DEFAULTS.keys()
+    )
 
 
 JUNK: tuple[t.Any, ...] = (
