@@ -19,6 +19,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.openshift.sites import 
     PRIVATE_KEY,
     SETTINGS,
     config,
+    pem,
     told,
 )
 
@@ -61,6 +62,9 @@ CLUSTER_0, MACHINE_0, SERVICE_0 = (
 )
 CIDR, PREFIX = f"{CLUSTER_0}.cidr", f"{CLUSTER_0}.hostPrefix"
 N = "networking"
+JOIN = f"{N}.ovnKubernetesConfig.ipv4.internalJoinSubnet"
+#: As CERTIFICATE, with a body of 300 bytes.
+LARGE = bytes((0x30, 0x82, 1, 0x36, 0x30, 0x82, 1, 0x2C)) + bytes(300) + bytes((0x30, 0, 0x03, 2, 0, 0))
 CASES = [
     case("as it is", {}),
     case("apiVersion absent", {"apiVersion": GONE}, "apiVersion"),
@@ -131,6 +135,43 @@ CASES = [
         {f"{N}.ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": "10.33.0.0/16"}}},
         f"{N}.ovnKubernetesConfig.ipv4.internalJoinSubnet",
     ),
+    case("machine network no network", {f"{N}.machineNetwork.0.cidr": "300.33.3.0/24"}, MACHINE_0),
+    case("machine network without a prefix", {f"{N}.machineNetwork.0.cidr": "10.33.3.0"}, MACHINE_0),
+    case("machine network with a mask", {f"{N}.machineNetwork.0.cidr": "10.33.3.0/255.255.255.0"}, MACHINE_0),
+    case("machine network absent in its entry", {f"{N}.machineNetwork.0": {}}, MACHINE_0),
+    case("machine network without an address", {f"{N}.machineNetwork.0.cidr": "0.0.0.0/24"}, MACHINE_0),
+    case("join network of IPv6", {f"{N}.ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": "fd00::/64"}}}, JOIN),
+    case(
+        "join network of another plugin",
+        {f"{N}.ovnKubernetesConfig": {"ipv4": {"internalJoinSubnet": "100.65.0.0/16"}}, f"{N}.networkType": "Calico"},
+        f"{N}.networkType",
+        ours=("network_type",),
+    ),
+    case(
+        "three service networks of two stacks",
+        {N: {**NETWORKING, **DUAL, "serviceNetwork": [*DUAL["serviceNetwork"], "172.31.0.0/16"]}},
+        f"{N}.serviceNetwork",
+    ),
+    case(
+        "an arbiter on platform none",
+        {"arbiter": {"name": "arbiter", "replicas": 1}, "controlPlane.replicas": 2},
+        "arbiter.platform",
+        ours=("masters",),
+    ),
+    case("proxy with half an address", {"proxy": {"httpProxy": "http://[fd00::1"}}, "proxy.httpProxy"),
+    case("SSH key that is cut off", {"sshKey": f"{ED25519.split()[0]} AAA"}, "sshKey"),
+    case("SSH key of another type", {"sshKey": f"ssh-rsa {ED25519.split()[1]}"}, "sshKey"),
+    case("SSH key with options and a comment before it", {"sshKey": f'# ours\nfrom="10.0.0.0/8" {ED25519} a'}),
+    case("trust bundle of real size", {"additionalTrustBundle": pem("CERTIFICATE", LARGE)}),
+    case(
+        "trust bundle that is cut off",
+        {"additionalTrustBundle": pem("CERTIFICATE", LARGE[:-1])},
+        "additionalTrustBundle",
+    ),
+    case(
+        "trust bundle no base64", {"additionalTrustBundle": CERTIFICATE.replace("MAg", "M%g")}, "additionalTrustBundle"
+    ),
+    case("trust bundle of text", {"additionalTrustBundle": pem("CERTIFICATE", b"text")}, "additionalTrustBundle"),
     case("hostPrefix 13", {f"{N}.clusterNetwork.0.hostPrefix": 13}, PREFIX),
     case("hostPrefix absent", {f"{N}.clusterNetwork.0.hostPrefix": GONE}, PREFIX),
     case(
