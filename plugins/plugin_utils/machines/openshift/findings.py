@@ -135,5 +135,6 @@ def hashed(text: str) -> str:
 def one_of(key: str, value: t.Any, known: c.Collection[str], document: str = INSTALL_CONFIG) -> c.Iterator[Finding]:
     """A value that is not one of those which are supported."""
     if value not in known:
-        near = values.near(value, known)
-        yield Finding(key, f"{shown(key, value)} is not supported", near, f"use {', '.join(known)}", document)
+        listed = [one for one in known if one]
+        next_step = f"set {listed[0]}" if len(listed) == 1 else f"choose one of {', '.join(listed)}"
+        yield Finding(key, f"{shown(key, value)} is not supported", values.near(value, listed), next_step, document)

@@ -38,7 +38,12 @@ def pull_secret(site: Site) -> c.Iterator[Finding]:
     auths, why = _auths(text)
     if why:
         next_step = "copy the pull secret as it is, in single quotes (cluster_openshift_pull_secret)"
-        yield Finding(_PULL, f"the pull secret {shown(_PULL, text) if text else 'is empty'}", why, next_step)
+        yield Finding(
+            _PULL,
+            f"the pull secret {shown(_PULL, text)} cannot be read" if text else "there is no pull secret",
+            why,
+            next_step,
+        )
     for registry, entry in auths.items():
         if not isinstance(entry, c.Mapping) or not {"auth", "credsStore"} & set(entry):
             yield Finding(_PULL, f"the entry of {registry} has neither auth nor credsStore", "", "correct or remove it")

@@ -241,10 +241,13 @@ def join(site: Site) -> c.Iterator[Finding]:
     text = site.at(_JOIN)
     if not text:
         return
-    found = network(text)
-    if str(site.at("networking.networkType")).casefold() != OVN.casefold():
+    found, name = network(text), site.at("networking.networkType")
+    if str(name).casefold() != OVN.casefold():
         yield Finding(
-            "networking.networkType", "it has no ovnKubernetesConfig", "that is of OVNKubernetes", "remove it"
+            "networking.networkType",
+            f"{shown(_JOIN, name)} has no ovnKubernetesConfig",
+            "that is of OVNKubernetes",
+            "remove it",
         )
     if found is None or found.version != 4:
         yield Finding(_JOIN, f"{shown(_JOIN, text)} is not a network of IPv4")

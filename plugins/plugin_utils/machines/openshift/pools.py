@@ -133,7 +133,7 @@ def publish(site: Site) -> c.Iterator[Finding]:
     if given in _PUBLISH[1:]:
         yield Finding(key, f"{given} is set", "the platform does not support it", f"remove it, or set {_PUBLISH[0]}")
     if site.at("credentialsMode"):
-        yield Finding("credentialsMode", "it is set", "the platform does not support it", "remove it")
+        yield Finding("credentialsMode", "credentialsMode is set", "the platform does not support it", "remove it")
     yield from one_of("cpuPartitioningMode", site.at("cpuPartitioningMode") or "", _PARTITIONING)
 
 
@@ -168,7 +168,9 @@ def agent(site: Site) -> c.Iterator[Finding]:
         if (name := site.at("networking.networkType")) != OVN:
             yield Finding("networking.networkType", f"{name} with one master", "", f"use {OVN}")
     if site.at("featureSet"):
-        yield Finding("featureSet", "it is set", "the agent-based installer supports the default only", "remove it")
+        yield Finding(
+            "featureSet", "a featureSet is set", "the agent-based installer supports the default only", "remove it"
+        )
 
 
 def capabilities(site: Site) -> c.Iterator[Finding]:

@@ -108,7 +108,7 @@ def no_proxy(site: Site) -> c.Iterator[Finding]:
     for one in machine_networks(site):
         if not any(one.version == other.version and one.subnet_of(other) for other in known):  # type: ignore[arg-type]
             why = "hosts would ask the rendezvous host by the proxy"
-            yield Finding("proxy.noProxy", f"it lacks the machine network {one}", why, f"add {one}")
+            yield Finding("proxy.noProxy", f"noProxy lacks the machine network {one}", why, f"add {one}")
 
 
 def _as_network(text: str) -> str:
