@@ -440,6 +440,18 @@ def test_no_message_has_a_secret() -> None:
     assert planted not in str(role.checked({**SETTINGS, "install_config": given}))
 
 
+def test_a_message_tells_what_may_be_set() -> None:
+    (only,) = [one for one in told(changed({"compute.0.name": "gpu"})) if one.rule == "compute"]
+    (many,) = [one for one in told(changed({"featureSet": "TechPreview"})) if one.rule == "featureSet"]
+    assert (
+        str(only.finding.fault()) == "'gpu' is not supported (compute[0].name of install-config.yaml). Next: set worker"
+    )
+    assert str(many.finding.fault()) == (
+        "'TechPreview' is not supported (featureSet of install-config.yaml): did you mean TechPreviewNoUpgrade? "
+        "Next: choose one of CustomNoUpgrade, DevPreviewNoUpgrade, TechPreviewNoUpgrade"
+    )
+
+
 def test_defaults_are_those_of_the_installer() -> None:
     site, typing = config({"apiVersion": "v1", "additionalTrustBundle": CERTIFICATE})
     pool = {"replicas": 3, "architecture": "amd64", "hyperthreading": "Enabled"}
