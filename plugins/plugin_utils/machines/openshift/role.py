@@ -145,8 +145,7 @@ def _balancers(given: c.Mapping[str, str]) -> tuple[dict[str, machines.Address],
 
 
 def _several(machine: machines.Machine, disks: c.Mapping[str, t.Any]) -> bool:
-    """Whether a machine has a disk beside that of the system, as the inventory or the disks of its pool say."""
+    """Whether a machine has a disk beside that of the system, as the inventory or the disks of its pool say, which have stable names."""
     of_workers = "" if machine.role in (machines.MASTER, machines.BOOTSTRAP) else machines.WORKER
     pool = machine.role if machine.role in disks else of_workers
-    own = str(machine.more.get("install_device") or "")
-    return len(machine.more.get("disks") or ()) > 1 or any(one.get("device") != own for one in disks.get(pool) or ())
+    return len(machine.more.get("disks") or ()) > 1 or bool(disks.get(pool))

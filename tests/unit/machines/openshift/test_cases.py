@@ -148,6 +148,15 @@ CASES = [
         ours=("network_type",),
     ),
     case(
+        "a service network of IPv6 too large",
+        {N: {**NETWORKING, **DUAL, "serviceNetwork": ["172.30.0.0/16", "fd02::/107"]}},
+        f"{N}.serviceNetwork[1]",
+    ),
+    case(
+        "the largest service network of IPv6",
+        {N: {**NETWORKING, **DUAL, "serviceNetwork": ["172.30.0.0/16", "fd02::/108"]}},
+    ),
+    case(
         "three service networks of two stacks",
         {N: {**NETWORKING, **DUAL, "serviceNetwork": [*DUAL["serviceNetwork"], "172.31.0.0/16"]}},
         f"{N}.serviceNetwork",
