@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import typing as t
 
 
@@ -16,6 +17,13 @@ def guarded(patch: t.Any) -> bool:
         isinstance(step, dict) and step.get("op") == "test" and step.get("path") == "/metadata/resourceVersion"
         for step in patch or []
     )
+
+
+def asked(obj: dict[str, t.Any], ignored: c.Collection[str]) -> dict[str, t.Any]:
+    """What a write of the object requests, without the metadata that the server sets. ignored: parts that the write does not change."""
+    parts = {key: value for key, value in obj.items() if key != "metadata" and key not in ignored}
+    metadata = (obj.get("metadata") or {}).items()
+    return parts | {"metadata": {key: value for key, value in metadata if key in ("labels", "annotations", "name")}}
 
 
 def within(ask: t.Any, live: t.Any) -> bool:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import json
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import bodies, watch
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import bodies, queries, watch
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials as credential_options
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.discovery import Discovery
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.retry import Repeat, lasting
@@ -179,11 +178,11 @@ class Client:
     ) -> Answer:
         self._writable(dry_run, "apply")
         namespace, name = _place(obj["metadata"])
-        query = [("fieldManager", field_manager), *([("force", "true")] if force else []), *_dry(dry_run)]
+        query = [*queries.of_write(field_manager, dry_run), *([("force", "true")] if force else [])]
         what = f"applying {_name(resource, namespace, name)}"
         return _answer(
             self._transport.call(
-                _write("PATCH", resource.path(namespace, name), what, query, obj, _APPLY, Repeat.ALWAYS)
+                queries.write("PATCH", resource.path(namespace, name), what, query, obj, _APPLY, Repeat.ALWAYS)
             )
         )
 
@@ -195,11 +194,11 @@ class Client:
         what = f"creating {_name(resource, namespace, name or obj['metadata'].get('generateName', ''))}"
         # Retried only if a second request cannot create a second object.
         repeat = Repeat.ALWAYS if dry_run or name else Repeat.UNSENT
-        request = _write(
+        request = queries.write(
             "POST",
             resource.path(namespace),
             what,
-            [*_manager(field_manager), *_dry(dry_run)],
+            queries.of_write(field_manager, dry_run),
             obj,
             "application/json",
             repeat,
@@ -210,24 +209,31 @@ class Client:
         return _answer(self._success(request, reply))
 
     def replace(
-        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+        self,
+        obj: dict[str, t.Any],
+        resource: Resource,
+        *,
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Answer:
         self._writable(dry_run, "replace")
         namespace, name = _place(obj["metadata"])
-        what = f"replacing {_name(resource, namespace, name)}"
+        what = f"replacing {_name(resource, namespace, name)}{'/' + subresource if subresource else ''}"
         guarded = bool((obj.get("metadata") or {}).get("resourceVersion"))
-        request = _write(
+        request = queries.write(
             "PUT",
-            resource.path(namespace, name),
+            resource.path(namespace, name, subresource),
             what,
-            [*_manager(field_manager), *_dry(dry_run)],
+            queries.of_write(field_manager, dry_run),
             obj,
             "application/json",
             Repeat.ALWAYS if guarded or dry_run else Repeat.UNSENT,
         )
         reply = self._transport.send(request)
         if reply.status == 409 and reply.blind and guarded and not dry_run:
-            return self._read_back(obj, resource, request, reply)
+            # A subresource writes the status, which is ignored otherwise.
+            return self._read_back(obj, resource, request, reply, ignored=() if subresource else ("status",))
         return _answer(self._success(request, reply))
 
     def patch(
@@ -245,10 +251,12 @@ class Client:
         self._writable(dry_run, "patch")
         what = f"patching {_name(resource, namespace, name)}{'/' + subresource if subresource else ''}"
         repeat = Repeat.ALWAYS if dry_run or bodies.guarded(patch) else Repeat.UNSENT
-        query = [*_manager(field_manager), *_dry(dry_run)]
+        query = queries.of_write(field_manager, dry_run)
         return _answer(
             self._transport.call(
-                _write("PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat)
+                queries.write(
+                    "PATCH", resource.path(namespace, name, subresource), what, query, patch, patch_type, repeat
+                )
             )
         )
 
@@ -273,8 +281,14 @@ class Client:
             body["dryRun"] = ["All"]
         what = f"deleting {_name(resource, namespace, name)}"
         repeat = Repeat.ALWAYS if uid or dry_run else Repeat.UNSENT
-        request = _write(
-            "DELETE", resource.path(namespace, name), what, _dry(dry_run), body, "application/json", repeat
+        request = queries.write(
+            "DELETE",
+            resource.path(namespace, name),
+            what,
+            queries.of_write("", dry_run),
+            body,
+            "application/json",
+            repeat,
         )
         reply = self._transport.send(request)
         if reply.status == 404 and reply.blind:
@@ -294,7 +308,9 @@ class Client:
         }
         what = f"evicting {_name(_POD, namespace, name)}"
         path = _POD.path(namespace, name, "eviction")
-        self._transport.call(_write("POST", path, what, _dry(dry_run), body, "application/json", Repeat.ALWAYS))
+        self._transport.call(
+            queries.write("POST", path, what, queries.of_write("", dry_run), body, "application/json", Repeat.ALWAYS)
+        )
 
     def watch(
         self,
@@ -308,7 +324,7 @@ class Client:
         deadline: float,
     ) -> c.Iterator[Event]:
         accept = _METADATA if metadata_only else "application/json"
-        query = _selectors(label_selector, field_selector)
+        query = queries.of_list(label_selector, field_selector)
         request = Request(
             "GET",
             resource.path(namespace),
@@ -352,7 +368,7 @@ class Client:
         }
         # The server stores nothing, so the review may be retried, and is sent in check mode too.
         what = f"asking whether we may {verb} {resource.plural}"
-        request = _write("POST", _REVIEW.path(), what, [], body, "application/json", Repeat.ALWAYS)
+        request = queries.write("POST", _REVIEW.path(), what, [], body, "application/json", Repeat.ALWAYS)
         return bool((self._transport.call(request).body.get("status") or {}).get("allowed"))
 
     def _bodies(self, request: Request) -> c.Iterator[dict[str, t.Any]]:
@@ -378,18 +394,21 @@ class Client:
                     item["apiVersion"] = resource.api_version
             yield Page(items, metadata.get("resourceVersion") or "", metadata.get("remainingItemCount"))
 
-    def _read_back(self, obj: dict[str, t.Any], resource: Resource, request: Request, reply: Reply) -> Answer:
+    def _read_back(
+        self,
+        obj: dict[str, t.Any],
+        resource: Resource,
+        request: Request,
+        reply: Reply,
+        ignored: c.Collection[str] = ("status",),
+    ) -> Answer:
         """After an attempt without an answer, a conflict is a success if the observed object is the requested one."""
         namespace, name = _place(obj["metadata"])
         try:
             live = self.get(resource, name, namespace)
         except (NotFound, Forbidden):
             raise self._transport.error(request, reply) from None
-        ask = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-        meta = {
-            key: value for key, value in (obj.get("metadata") or {}).items() if key in ("labels", "annotations", "name")
-        }
-        if bodies.within(ask | {"metadata": meta}, live):
+        if bodies.within(bodies.asked(obj, ignored), live):
             return Answer(live, reply.warnings())
         raise self._transport.error(request, reply)
 
@@ -411,7 +430,7 @@ def _list_request(
     resource: Resource, namespace: str, label_selector: str, field_selector: str, metadata_only: bool
 ) -> Request:
     accept = _METADATA_LIST if metadata_only else "application/json"
-    query = tuple(_selectors(label_selector, field_selector))
+    query = tuple(queries.of_list(label_selector, field_selector))
     return Request(
         "GET",
         resource.path(namespace),
@@ -419,14 +438,6 @@ def _list_request(
         query,
         accept=accept,
         repeat=Repeat.ALWAYS,
-    )
-
-
-def _write(
-    method: str, path: str, what: str, query: list[tuple[str, str]], body: t.Any, content_type: str, repeat: Repeat
-) -> Request:
-    return Request(
-        method, path, what, tuple(query), json.dumps(body, separators=(",", ":")).encode(), content_type, repeat=repeat
     )
 
 
@@ -438,19 +449,6 @@ def _name(resource: Resource, namespace: str, name: str = "") -> str:
     if not name:
         return resource.plural + (f" in namespace {namespace}" if namespace else "")
     return f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
-
-
-def _dry(dry_run: bool) -> list[tuple[str, str]]:
-    return [("dryRun", "All")] if dry_run else []
-
-
-def _manager(field_manager: str) -> list[tuple[str, str]]:
-    return [("fieldManager", field_manager)] if field_manager else []
-
-
-def _selectors(label_selector: str, field_selector: str) -> list[tuple[str, str]]:
-    pairs = (("labelSelector", label_selector), ("fieldSelector", field_selector))
-    return [(key, value) for key, value in pairs if value]
 
 
 def _place(metadata: dict[str, t.Any]) -> tuple[str, str]:

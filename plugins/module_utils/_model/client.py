@@ -119,9 +119,15 @@ class Client(t.Protocol):
         """POST; raises Conflict if the name exists."""
 
     def replace(
-        self, obj: dict[str, t.Any], resource: Resource, *, field_manager: str = "", dry_run: bool = False
+        self,
+        obj: dict[str, t.Any],
+        resource: Resource,
+        *,
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
     ) -> Answer:
-        """PUT: metadata.resourceVersion, if set, is the precondition."""
+        """PUT: metadata.resourceVersion and uid, if set, are the preconditions."""
 
     def patch(
         self,

@@ -301,6 +301,19 @@ def test_a_guarded_replace_whose_answer_was_lost_is_read_back(fake: Fake, client
     assert client.replace(obj, MAPS).object["metadata"]["resourceVersion"] == "8"
 
 
+def test_a_replaced_subresource_is_read_back_by_its_status(fake: Fake, client: Client) -> None:
+    """The status is what it writes: the object without it says nothing."""
+    obj = config_map(data={"a": "b"}) | {"status": {"conditions": [{"type": "Approved"}]}}
+    obj["metadata"]["resourceVersion"] = "7"
+    answers = [Answer(0), status(409, "modified", "Conflict")]
+    fake.answers = [*answers, Answer(body=obj | {"status": {"conditions": [{"type": "Approved"}], "certificate": "c"}})]
+    client.replace(obj, MAPS, subresource="approval")
+    assert fake.received[0].path.partition("?")[0].endswith("/configmaps/a/approval")
+    fake.answers = [*answers, Answer(body=obj | {"status": {"conditions": [{"type": "Denied"}]}})]
+    with pytest.raises(e.Conflict):
+        client.replace(obj, MAPS, subresource="approval")
+
+
 def test_a_delete_whose_answer_was_lost_is_done(fake: Fake, client: Client) -> None:
     fake.answers = [Answer(0), status(404, "deleted")]
     client.delete(MAPS, "a", "n", uid="u")

@@ -33,7 +33,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.clusters.kinds import KINDS, NAM
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.ownership import Obj, copied
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.printed import printed
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import WRITES, Hook, Request, failing
-from ansible_collections.hwaccel.gpu.tests.unit.clusters.store import Place, Store, metadata_of, place_of
+from ansible_collections.hwaccel.gpu.tests.unit.clusters.store import Place, Store, has_fields, metadata_of, place_of
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.times import Time
 
 #: The deletionTimestamp of objects that still exist.
@@ -196,12 +196,16 @@ class Cluster(Store):
         deadline: float,
     ) -> c.Iterator[Event]:
         """Events since the resource version; then the watch ends, as if no other event arrived until the deadline."""
-        assert not (label_selector or field_selector), (
-            "objects that no longer match a selector would need an event DELETED"
-        )
-        request = self._begin("watch", resource, namespace, body={"deadline": deadline})
+        # A signer never changes. Objects that no longer match another selector would need an event DELETED.
+        assert not label_selector and field_selector.partition("=")[0] in ("", "spec.signerName")
+        request = self._begin("watch", resource, namespace, body={"deadline": deadline}, selector=field_selector)
         for version, place, event in list(self.history):
-            if version > int(resource_version) and place[0] == resource.plural and namespace in ("", place[1]):
+            if (
+                version > int(resource_version)
+                and place[0] == resource.plural
+                and namespace in ("", place[1])
+                and (not field_selector or has_fields(event.object, field_selector))
+            ):
                 yield Event(event.type, copied(metadata_of(event.object) if metadata_only else event.object))
         self._end(request)
 
@@ -247,10 +251,21 @@ class Cluster(Store):
         self._end(request)
         return answer
 
-    def replace(self, obj: Obj, resource: Resource, *, field_manager: str = "", dry_run: bool = False) -> Answer:
-        request = self._begin("replace", resource, *place_of(resource, obj)[1:], dry_run=dry_run, body=obj)
+    def replace(
+        self,
+        obj: Obj,
+        resource: Resource,
+        *,
+        field_manager: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
+        place = place_of(resource, obj)
+        request = self._begin("replace", resource, *place[1:], dry_run=dry_run, body=obj, subresource=subresource)
         with self._lock:
-            answer = self._updated(request, self.find(resource, request.name, request.namespace), obj, field_manager)
+            before = self.find(resource, request.name, request.namespace)
+            desired = {**before, "metadata": obj["metadata"], "status": obj["status"]} if subresource else obj
+            answer = self._updated(request, before, desired, field_manager)
         self._end(request)
         return answer
 

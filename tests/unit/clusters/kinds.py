@@ -24,6 +24,7 @@ DEPLOYMENT = served("apps/v1", "Deployment", "deployments")
 JOB = served("batch/v1", "Job", "jobs")
 RUNTIME_CLASS = served("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 CRD = served("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CSR = served("certificates.k8s.io/v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False)
 KINDS = (
     CONFIG_MAP,
     SECRET,
@@ -36,4 +37,5 @@ KINDS = (
     JOB,
     RUNTIME_CLASS,
     CRD,
+    CSR,
 )

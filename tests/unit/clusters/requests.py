@@ -19,7 +19,10 @@ WRITES = ("apply", "create", "replace", "patch", "delete", "evict")
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """`verb`: method of the client. `body`: an object or a patch. `paged`: a list that is read page by page. `printed`: a list of lines."""
+    """`verb`: method of the client. `body`: an object or a patch. `paged`: a list that is read page by page. `printed`: a list of lines.
+
+    `subresource`: of a replacement.
+    """
 
     verb: str
     resource: Resource
@@ -31,6 +34,7 @@ class Request:
     paged: bool = False
     metadata_only: bool = False
     printed: bool = False
+    subresource: str = ""
 
     @property
     def kind(self) -> str:
@@ -38,7 +42,8 @@ class Request:
 
     @property
     def right(self) -> tuple[str, str]:
-        return _RIGHTS.get(self.verb, self.verb), self.resource.plural + _SUBRESOURCES.get(self.verb, "")
+        part = f"/{self.subresource}" if self.subresource else _SUBRESOURCES.get(self.verb, "")
+        return _RIGHTS.get(self.verb, self.verb), self.resource.plural + part
 
     @property
     def place(self) -> tuple[str, str, str]:

@@ -104,7 +104,7 @@ class Store:
         if labels:
             parsed = selectors.parse(labels)
             found = [obj for obj in found if selectors.matches(parsed, obj["metadata"].get("labels") or {})]
-        return [obj for obj in found if _has_fields(obj, fields)] if fields else found
+        return [obj for obj in found if has_fields(obj, fields)] if fields else found
 
 
 def place_of(resource: Resource, obj: Obj) -> Place:
@@ -124,7 +124,7 @@ def _has_all(known: Obj, obj: Obj) -> bool:
     )
 
 
-def _has_fields(obj: Obj, selector: str) -> bool:
+def has_fields(obj: Obj, selector: str) -> bool:
     for requirement in selector.split(","):
         path, _equals, value = requirement.replace("==", "=").partition("=")
         differs = path.endswith("!")
