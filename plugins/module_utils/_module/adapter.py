@@ -56,6 +56,8 @@ class _Module(AnsibleModule):
         self.params: dict[str, t.Any] = {
             name: value for name, value in self.params.items() if name.startswith("_ansible") or value != ""
         }
+        # If a suboption has a wrong type, AnsibleModule fails before it has collected these itself, and would show them in `invocation`.
+        self.no_log_values.update(_secrets(self.argument_spec, self.params))
 
     def _log_invocation(self) -> None:
         full, self.params = self.params, shown_parameters(self.params)
@@ -63,6 +65,16 @@ class _Module(AnsibleModule):
             super()._log_invocation()
         finally:
             self.params = full
+
+
+def _secrets(spec: c.Mapping[str, t.Any], values: c.Mapping[str, t.Any]) -> c.Iterator[str]:
+    """Texts of options with no_log, whether the other options are valid or not."""
+    for name, options in spec.items():
+        value = values.get(name)
+        if options.get("no_log") and isinstance(value, str) and value:
+            yield value
+        elif isinstance(value, c.Mapping):
+            yield from _secrets(options.get("options") or {}, value)
 
 
 def run_module(

@@ -63,6 +63,14 @@ def test_an_empty_string_is_an_unset_option(run: t.Callable[..., Result]) -> Non
     assert {name: received[name] for name in empty} == {**dict.fromkeys(empty), "size": 3, "name": "default"}
 
 
+def test_secrets_are_hidden_if_a_suboption_has_a_wrong_type(run: t.Callable[..., Result]) -> None:
+    secrets = {"api_key": "a-secret-token", "proxy_headers": {"basic_auth": "me:a-secret-word"}}
+    spec = {"nodes": {"type": "list", "elements": "dict", "options": {"name": {"type": "str"}}}}
+    result = run({**secrets, "nodes": ["text"]}, lambda params, context: Outcome(), spec)
+    assert result["failed"]
+    assert "a-secret" not in str(result)
+
+
 def test_outcomes_of_any_type_become_results(run: t.Callable[..., Result]) -> None:
     values = {"set": {"b", "a"}, "date": datetime.date(2026, 1, 2), "path": pathlib.Path("/x")}
     result = run(
