@@ -96,6 +96,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/filter/machine_boot.py", (*STATIC, *HOSTS)),
     ("plugins/filter/machine_*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
     ("plugins/filter/cluster_*", (*STATIC, *CLUSTERS)),
+    ("plugins/module_utils/_approval/*", (*STATIC, *SERVERS)),
     ("plugins/module_utils/_openshift/*", STATIC),
     ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
     ("plugins/module_utils/_manifest_set/*", (*STATIC, *SERVERS)),
