@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_role
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import approving, phases
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
@@ -29,6 +29,7 @@ description:
     C(hwaccel_node_labels), C(hwaccel_node_taints), C(hwaccel_retired) and C(hwaccel_lost). Load balancers read the last two, too.
   - For machines of OpenShift it also reads C(hwaccel_root_device_hints), C(hwaccel_network_config), C(hwaccel_interface), C(hwaccel_disks) and
     C(hwaccel_hypervisor).
+  - For nodes whose certificate requests are approved it also reads C(hwaccel_further_addresses) and C(hwaccel_further_names).
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role, hostvars, host
@@ -38,19 +39,20 @@ options:
     type: dict
     required: true
   role:
-    description: The role that uses the result, V(cluster) for the roles that install one on machines, or V(installers) for the hosts of all of these, or
-      V(phases) for the machines that C(site) takes in.
+    description: The role that uses the result, V(cluster) for the roles that install one on machines, V(installers) for the hosts of all of these,
+      V(phases) for the machines that C(site) takes in, or V(approvals) for nodes that M(hwaccel.gpu.node_csr_approve) expects.
     type: str
     required: true
-    choices: [cluster, cluster_openshift, dns_pxe, installers, load_balancer, phases]
+    choices: [approvals, cluster, cluster_openshift, dns_pxe, installers, load_balancer, phases]
   hostvars:
     description: Variables by host.
     type: dict
     required: true
   host:
     description: >-
-      The load balancer or boot server, for V(cluster) and V(cluster_openshift) the host of the cluster, and for V(installers) and V(phases) names of
-      clusters, or nothing for all. C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all clusters.
+      The load balancer or boot server, for V(approvals), V(cluster) and V(cluster_openshift) the host of the cluster, and for V(installers) and V(phases)
+      names of clusters, or nothing for all. C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all
+      clusters.
     type: raw
     required: true
   installer:
@@ -87,6 +89,10 @@ _value:
       description: For C(cluster), machines that are to leave it.
       type: list
       elements: dict
+    expected_nodes:
+      description: For C(approvals), the option of that name.
+      type: list
+      elements: dict
     joined:
       description: For C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be reached has no entry.
       type: dict
@@ -100,6 +106,7 @@ _value:
 """
 
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
+    "approvals": approving.read,
     "cluster": cluster.read,
     "cluster_openshift": openshift.read,
     "dns_pxe": dns_pxe.read,

@@ -41,6 +41,11 @@ def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[
     return {key: variables[name] for key, name in keys.items() if variables.get(name) not in (None, "")}
 
 
+def leaves(variables: c.Mapping[str, t.Any]) -> bool:
+    """Whether a machine is to leave its cluster, or is gone for good."""
+    return any(machines.truth(variables.get(name)) for name in ("hwaccel_retired", "hwaccel_lost"))
+
+
 def is_new(variables: c.Mapping[str, t.Any]) -> bool:
     """Whether a cluster is not there yet, as it is declared, or as playbooks derive it. variables: of its host.
 

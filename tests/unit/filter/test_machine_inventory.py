@@ -102,6 +102,34 @@ def test_machines_need_not_name_the_only_cluster() -> None:
 def test_an_unsupported_role_is_reported() -> None:
     with pytest.raises(
         AnsibleFilterError,
-        match=r"does not support role 'driver': set one of cluster, cluster_openshift, dns_pxe, installers, load_balancer",
+        match=r"does not support role 'driver': set one of approvals, cluster, cluster_openshift, dns_pxe, installers",
     ):
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")
+
+
+def test_nodes_whose_requests_are_approved() -> None:
+    groups = {
+        "gpu_clusters": ["ocp", "edge"],
+        "bootstrap": ["boot"],
+        "control_plane": ["m0"],
+        "workers": ["w0", "w1", "w2"],
+    }
+    hosts: dict[str, dict[str, t.Any]] = {
+        "ocp": {"hwaccel_domain": "ocp.example.com"},
+        "edge": {},
+        "boot": {"hwaccel_cluster": "ocp", "ansible_host": "10.0.0.10"},
+        "m0": {"hwaccel_cluster": "ocp", "ansible_host": "10.0.0.11", "hwaccel_further_names": ["etcd.example.com"]},
+        "w0": {"hwaccel_cluster": "ocp", "hwaccel_address": "10.0.0.21", "hwaccel_further_addresses": ["10.1.0.21"]},
+        "w1": {"hwaccel_cluster": "ocp", "ansible_host": "w1.example.com", "hwaccel_node_name": "gpu.lab"},
+        "w2": {"hwaccel_cluster": "ocp", "hwaccel_retired": True},
+    }
+    assert machine_inventory(groups, "approvals", hosts, "ocp")["expected_nodes"] == [
+        {"name": "m0.ocp.example.com", "ip_addresses": ["10.0.0.11"], "dns_names": ["etcd.example.com"]},
+        {"name": "w0.ocp.example.com", "ip_addresses": ["10.0.0.21", "10.1.0.21"], "dns_names": []},
+        {"name": "gpu.lab", "ip_addresses": [], "dns_names": []},
+    ]
+    assert machine_inventory(groups, "approvals", hosts, "edge")["expected_nodes"] == []
+    alone = {"gpu_clusters": ["edge"], "workers": ["w0", "w0"]}
+    assert machine_inventory(alone, "approvals", {"edge": {}, "w0": {}}, "edge")["expected_nodes"] == [
+        {"name": "w0", "ip_addresses": [], "dns_names": []}
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 
 
@@ -22,7 +22,8 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     ]
     # Servers that are to leave their cluster get no more connections.
     staying = {
-        group: [name for name in groups.get(group, ()) if not _leaves(hostvars[name])] for group in inventory.GROUPS
+        group: [name for name in groups.get(group, ()) if not inventory.leaves(hostvars[name])]
+        for group in inventory.GROUPS
     }
     return {
         "clusters": [_cluster(name, hostvars.get(name, {})) for name in served],
@@ -35,10 +36,6 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
             for name in peers
         ],
     }
-
-
-def _leaves(variables: c.Mapping[str, t.Any]) -> bool:
-    return any(machines.truth(variables.get(name)) for name in ("hwaccel_retired", "hwaccel_lost"))
 
 
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
