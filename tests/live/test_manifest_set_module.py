@@ -9,11 +9,8 @@ import collections.abc as c
 import concurrent.futures
 import json
 import os
-import pathlib
-import re
 import shutil
 import subprocess
-import sys
 import time
 import typing as t
 
@@ -22,44 +19,16 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.modules import manifest_set
+from ansible_collections.hwaccel.gpu.tests.live.support import adhoc
 from ansible_collections.hwaccel.gpu.tests.live.support.manifest_sets import Obj, Sets, actions, config_map, deployment
 
-#: The folder with ansible_collections/hwaccel/gpu from which this collection was imported.
-COLLECTIONS = pathlib.Path(manifest_set.__file__).absolute().parents[5]
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 SPACE = "module"
 
 
 def ansible(sandbox: t.Any, arguments: dict[str, t.Any], *options: str) -> tuple[int, dict[str, t.Any], str]:
     """Exit status, result, and output of one ad-hoc task."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(sandbox.state_dir),
-        "LANG": "C.UTF-8",
-        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
-    }
-    environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
-    module_arguments = json.dumps({"kubeconfig": sandbox.kubeconfig} | arguments)
-    command = [
-        str(pathlib.Path(sys.executable).parent / "ansible"),
-        "localhost",
-        "-i",
-        "localhost,",
-        "-c",
-        "local",
-        "-m",
-        "hwaccel.gpu.manifest_set",
-        "-a",
-        module_arguments,
-    ]
-    done = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
-    head = re.search(r"^localhost \| \S+ => ", done.stdout, re.MULTILINE)
-    assert head, done.stdout + done.stderr
-    result = json.JSONDecoder().raw_decode(done.stdout[head.end() :])[0]
-    return done.returncode, result, done.stdout[: head.start()] + done.stderr
+    return adhoc.task("manifest_set", {"kubeconfig": sandbox.kubeconfig} | arguments, *options, home=sandbox.state_dir)
 
 
 def test_first_run_second_run_and_a_readable_error(sandbox: t.Any, sets: Sets, name: str) -> None:

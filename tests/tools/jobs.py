@@ -314,6 +314,7 @@ _SLOW_LIVE = {
     "live manifest mutants": ("tests/live/test_manifest_mutants.py",),
     "live faults": ("tests/live/test_disturbed.py",),
     "live thousand nodes": ("tests/live/test_sandbox_scale.py",),
+    "live approvals": ("tests/live/test_approvals_scale.py",),
     "live many clusters": ("tests/live/test_controller_cost.py", "tests/live/test_many_clusters.py"),
 }
 _SLOW_NODE = {
