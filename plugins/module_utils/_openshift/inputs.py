@@ -9,9 +9,11 @@ openshift-install consumes its inputs, so that without a record nobody could say
 from __future__ import annotations
 
 import collections.abc as c
+import contextlib
 import dataclasses
 import hashlib
 import hmac
+import json
 import re
 import typing as t
 
@@ -26,6 +28,8 @@ _USER_IN_URL = re.compile(r"[a-z0-9+.-]+://[^/?#\s]*@", re.IGNORECASE)
 _LONGEST_SHOWN = 200
 _SHOWN_HASH = 8
 _MOST_NAMED = 10
+#: Shorter texts are no secrets, and would be hidden inside words.
+_SHORTEST = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +83,26 @@ def named(found: c.Sequence[Difference]) -> str:
     """Differences for a message: the first ones, and the number of the others."""
     more = len(found) - _MOST_NAMED
     return "; ".join(map(str, found[:_MOST_NAMED])) + (f"; and {more} more" if more > 0 else "")
+
+
+def secrets_of(documents: c.Mapping[str, t.Any]) -> tuple[str, ...]:
+    """The texts whose hashes `Inputs.of` keeps, and those inside a pull secret: wherever a program prints its inputs, they are hidden."""
+    found: set[str] = set()
+    for document in documents.values():
+        for each in document if isinstance(document, list) else [document]:
+            secret = isinstance(each, dict) and each.get("kind") == "Secret"
+            for _key, text, hidden in _leaves(each, "", secret, secret):
+                if hidden and isinstance(text, str):
+                    found.update({text}, _inside(text))
+    return tuple(text for text in found if len(text) >= _SHORTEST)
+
+
+def _inside(text: str) -> c.Iterator[str]:
+    """The texts in a document in JSON, such as a pull secret."""
+    with contextlib.suppress(ValueError):
+        yield from (
+            value for _key, value, _hidden in _leaves(json.loads(text), "", False, True) if isinstance(value, str)
+        )
 
 
 def _leaves(value: t.Any, key: str, secret: bool, hidden: bool) -> c.Iterator[tuple[str, t.Any, bool]]:
