@@ -35,7 +35,7 @@ FINDS = {
     "parts of machines that boot": "firmware, boot loaders or packages that can no longer be had; fills the cache",
     "parts of clusters": "a kubeadm or an image of the control plane that cannot be built; fills the cache",
     "parts of OpenShift": "definitions of OpenShift's kinds that can no longer be had; fills the cache",
-    "OpenShift": "a stand-in for the install tool that differs from its table",
+    "OpenShift": "files of an installation that are created, kept or replaced against the decision table, and a stand-in that differs from its own",
     "machines to K3s": "what a role for K3s does that etcd, API server and kubelet do not take, and a stand-in that differs from its table",
     "machines to clusters": "what kubeadm, kubelets and etcd do otherwise than the plan of a cluster expects",
     "live parts": "what a real API server refuses, defaults or races, module by module",
