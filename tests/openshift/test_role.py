@@ -1,0 +1,154 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The entry point files of role cluster_openshift, by ansible-playbook, on an example and the install tool's stand-in."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import http.server
+import pathlib
+import stat
+import tarfile
+import threading
+import typing as t
+
+import pytest
+import yaml
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import places
+from ansible_collections.hwaccel.gpu.tests.openshift import support
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+
+EXAMPLE = yaml.safe_load((TOP / "examples" / "inventories" / "sno-edge" / "hosts.yml").read_text(encoding="utf-8"))
+#: The password of the example's pull secret, as it stands there and in the clear.
+SECRETS = ("dXNlcjpwYXNzd29yZA==", "user:password")
+PLAY = [
+    {
+        "name": "OpenShift",
+        "hosts": "gpu_clusters",
+        "gather_facts": False,
+        "vars": {
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+            "cluster_openshift_inventory": "{{ groups | hwaccel.gpu.machine_inventory('cluster_openshift', hostvars, inventory_hostname) }}",
+        },
+        "tasks": [
+            {
+                "name": "Run the role",
+                "ansible.builtin.include_role": {"name": "hwaccel.gpu.cluster_openshift", "tasks_from": "files"},
+            },
+        ],
+    }
+]
+
+
+class Site(t.NamedTuple):
+    place: pathlib.Path
+    keys: str
+
+    @property
+    def folder(self) -> pathlib.Path:
+        return self.place / "installations" / "edge"
+
+    def play(self, *arguments: str, **cluster: t.Any) -> tuple[int, str]:
+        inventory = copy.deepcopy(EXAMPLE)
+        tool = launcher.write(self.place, keys=self.keys, calls=str(self.place / "calls"))
+        given = {"cluster_openshift_folder": str(self.folder), "cluster_openshift_installer": str(tool)}
+        inventory["gpu_clusters"]["hosts"]["edge"] |= {**given, **cluster}
+        (self.place / "play.yml").write_text(yaml.safe_dump(PLAY), encoding="utf-8")
+        return run(self.place, f"{self.place}/play.yml", inventory, "--diff", "-vvv", *arguments)
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path, keys: str) -> Site:
+    return Site(tmp_path, keys)
+
+
+def test_files_are_created_once_and_no_secret_is_shown(site: Site) -> None:
+    code, checked = site.play("--check")
+    assert code == 0 and not site.folder.exists() and not (site.place / "calls").exists(), checked[-3000:]
+    code, first = site.play()
+    assert code == 0, first[-4000:]
+    assert support.names(site.folder) >= {"bootstrap-in-place-for-live-iso.ign", "worker.ign", "auth/kubeconfig"}
+    code, second = site.play()
+    assert code == 0 and "changed=0" in second, second[-3000:]
+    assert "are used again" in second and "approves every certificate signing request" in second
+    password = (site.folder / "auth" / "kubeadmin-password").read_text(encoding="utf-8")
+    for shown in (checked, first, second, (site.place / "installations" / "edge.hwaccel-gpu.json").read_text()):
+        assert not any(secret in shown for secret in (*SECRETS, password, "PRIVATE KEY"))
+    for path in site.folder.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    contents = support.contents(support.ignition(site.folder / "bootstrap-in-place-for-live-iso.ign"))
+    assert any(b"intel_iommu=on" in content for content in contents.values()), "the MachineConfig of the inventory"
+
+
+def test_changed_inputs_stop_the_run_and_are_named(site: Site) -> None:
+    assert site.play()[0] == 0
+    before = places.checksum(site.folder / "worker.ign")
+    code, output = site.play(cluster_openshift_service_network=["172.31.0.0/16"])
+    assert code == 2 and "networking.serviceNetwork[0]" in output and "regenerate: true" in output
+    assert places.checksum(site.folder / "worker.ign") == before
+    code, output = site.play(
+        "-e", "cluster_openshift_regenerate=true", cluster_openshift_service_network=["172.31.0.0/16"]
+    )
+    assert code == 0 and places.checksum(site.folder / "worker.ign") != before, output[-3000:]
+    assert [path for path in site.folder.parent.iterdir() if path.name.startswith("edge.bak-") and path.is_dir()]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"cluster_openshift_folder": "here", "cluster_openshift_installer": ""},
+            ["no absolute path (cluster_openshift_folder)", "neither an absolute path nor an archive"],
+        ),
+        ({"awx_job_id": 7}, ["would be gone with this job", "bastion"]),
+        ({"cluster_openshift_installer": {"url": "ftp://x"}}, ["no address or no checksum"]),
+        (
+            {
+                "cluster_openshift_installer": {
+                    "url": "https://mirror.example.com/x.tar.gz",
+                    "checksum": "sha256:" + 64 * "0",
+                    "signature": "https://mirror.example.com/x.sig",
+                },
+                "cluster_openshift_own_approver": True,
+            },
+            ["signature and keyring belong together", "no bootstrap machine whose program could be masked"],
+        ),
+    ],
+)
+def test_places_that_cannot_be_are_refused_before_anything_is_touched(
+    site: Site, given: dict[str, t.Any], says: list[str]
+) -> None:
+    code, output = site.play(**given)
+    assert code == 2 and all(one in output for one in says) and "Nothing was changed." in output, output[-3000:]
+    assert not site.folder.parent.exists() and "Traceback" not in output
+
+
+def test_the_installer_is_fetched_once_and_only_by_its_checksum(site: Site) -> None:
+    mirror = site.place / "mirror"
+    mirror.mkdir()
+    tool = launcher.write(mirror, keys=site.keys)
+    with tarfile.open(mirror / "openshift-install-linux.tar.gz", "w:gz") as archive:
+        archive.add(tool, "openshift-install")
+        archive.add(TOP / "README.md", "README.md")
+    handler = functools.partial(Quiet, directory=str(mirror))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/openshift-install-linux.tar.gz"
+        checksum = places.checksum(mirror / "openshift-install-linux.tar.gz")
+        code, output = site.play(cluster_openshift_installer={"url": url, "checksum": "sha256:" + 64 * "0"})
+        assert code == 2 and "checksum" in output and not site.folder.exists()
+        wanted = {"url": url, "checksum": f"sha256:{checksum}"}
+        code, output = site.play(cluster_openshift_installer=wanted)
+        assert code == 0 and (site.folder / "worker.ign").exists(), output[-4000:]
+        server.shutdown()
+    code, output = site.play(cluster_openshift_installer=wanted)
+    assert code == 0 and "changed=0" in output, output[-4000:]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_arguments: t.Any) -> None:
+        """Its lines are no output of the test."""
