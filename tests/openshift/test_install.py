@@ -30,12 +30,10 @@ from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 
 CLUSTER = "dgxpod.example.com"
-HOURS = {"hours": 1}
 #: Contents of a manifest that the tool takes.
 EXTRA = {
     "openshift/99-extra.yaml": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "y"}}
 }
-CREATE = ("create", "agent")
 
 
 @dataclasses.dataclass
@@ -51,14 +49,16 @@ class Installation:
         return self.place / "dgxpod"
 
     @property
-    def calls(self) -> list[list[str]]:
+    def calls(self) -> list[dict[str, t.Any]]:
         file = self.place / "calls"
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        return [json.loads(line)["arguments"] for line in lines]
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+    def processes(self) -> list[int]:
+        return [call["process"] for call in self.calls]
 
     def created(self) -> int:
         """How often files were created."""
-        return sum(any(word.startswith("ignition") for word in call) for call in self.calls)
+        return sum(any(word.startswith("ignition") for word in call["arguments"]) for call in self.calls)
 
     def options(self, **options: t.Any) -> dict[str, t.Any]:
         keys = {"keys": self.keys} if self.keys else {}
@@ -304,8 +304,7 @@ def test_a_tool_that_hangs_is_ended_with_all_that_it_has_started(installation: I
     with pytest.raises(HwaccelError, match="did not end within 3 seconds"):
         installation.run(timeout=3.0)
     assert installation.names() == {"dgxpod.hwaccel-gpu.lock"}
-    processes = [json.loads(line)["process"] for line in (installation.place / "calls").read_text().splitlines()]
-    assert not any(pathlib.Path("/proc", str(pid)).exists() for pid in processes)
+    assert not any(pathlib.Path("/proc", str(process)).exists() for process in installation.processes())
 
 
 #: Runs the operation in a process that can be killed.
@@ -328,10 +327,12 @@ def test_while_a_killed_run_s_tool_still_works_the_folder_is_in_use(ours: Instal
     child.kill()
     child.wait()
     ours.settings.clear()
-    with pytest.raises(HwaccelError, match="the folder is in use"):
-        ours.run()
-    working = json.loads((ours.place / "calls").read_text(encoding="utf-8").splitlines()[-1])["process"]
-    os.kill(working, signal.SIGKILL)
+    working = ours.processes()[-1]
+    try:
+        with pytest.raises(HwaccelError, match="the folder is in use"):
+            ours.run()
+    finally:
+        os.kill(working, signal.SIGKILL)
     while pathlib.Path("/proc", str(working)).exists() and time.monotonic() < limit:
         time.sleep(0.05)
     found = ours.run()
