@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import math
 import re
 import typing as t
 
@@ -118,13 +119,19 @@ def _leaves(value: t.Any, key: str, secret: bool, hidden: bool) -> c.Iterator[tu
     elif isinstance(value, (dict, list)):
         yield key, "{}" if isinstance(value, dict) else "[]", False
     else:
-        yield key, value, hidden or _hidden(value)
+        yield key, _scalar(value), hidden or _hidden(value)
+
+
+def _scalar(value: t.Any) -> t.Any:
+    """The value as JSON has it. YAML also has dates, binary data and numbers that are infinite."""
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value if finite and isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
 def _hidden(value: t.Any) -> bool:
     """Whether a value is not shown whatever its key is: contents of files, and URLs with credentials."""
     if not isinstance(value, str):
-        return False
+        return isinstance(value, bytes)
     contents = len(value) > _LONGEST_SHOWN or "\n" in value.strip() or value.startswith("data:")
     return contents or bool(_USER_IN_URL.search(value))
 

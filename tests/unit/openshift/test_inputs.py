@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import typing as t
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +116,13 @@ def test_hashes_depend_on_the_salt() -> None:
     """Otherwise a weak password could be guessed from its hash, and equal ones of two clusters would be known as such."""
     key = "install-config.yaml: pullSecret"
     assert Inputs.of(DOCUMENTS, "a").values[key] != Inputs.of(DOCUMENTS, "b").values[key]
+
+
+def test_values_that_only_yaml_has_are_kept_as_text() -> None:
+    found = Inputs.of({"a": yaml.safe_load("{b: 2026-11-30, c: .inf, d: !!binary cGxhbnRlZA==, 1: x}")}, SALT)
+    assert json.loads(json.dumps(dict(found.values), allow_nan=False)) == found.values
+    assert (found.values["a: b"], found.values["a: c"], found.values["a: 1"]) == ("2026-11-30", "inf", "x")
+    assert str(found.values["a: d"]).startswith("hmac-sha256:")
 
 
 def test_many_differences_are_counted() -> None:
