@@ -183,6 +183,16 @@ def test_5_other_inputs_are_named_and_secrets_are_not_shown(ours: Installation) 
     refused(ours.run(own_approver=True), 5, "own_approver")
 
 
+def test_a_secret_among_several_documents_is_recorded_by_its_hash(installation: Installation) -> None:
+    several = (
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: y}}\n---\n"
+        "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: y}, stringData: {word: pl4nted}}\n"
+    )
+    installation.run(files={support.INSTALL_CONFIG: config(), "openshift/99-several.yaml": several})
+    record = (installation.place / "dgxpod.hwaccel-gpu.json").read_text(encoding="utf-8")
+    assert "openshift/99-several.yaml[1]: stringData.word" in record and "pl4nted" not in record
+
+
 def test_6_another_release_of_the_tool(ours: Installation) -> None:
     ours.settings["release"] = "5.0"
     refused(ours.run(), 6, "release image", "version")

@@ -90,11 +90,10 @@ def secrets_of(documents: c.Mapping[str, t.Any]) -> tuple[str, ...]:
     """The texts whose hashes `Inputs.of` keeps, and those inside a pull secret: wherever a program prints its inputs, they are hidden."""
     found: set[str] = set()
     for document in documents.values():
-        for each in document if isinstance(document, list) else [document]:
-            secret = isinstance(each, dict) and each.get("kind") == "Secret"
-            for _key, text, hidden in _leaves(each, "", secret, secret):
-                if hidden and isinstance(text, str):
-                    found.update({text}, _inside(text))
+        secret = isinstance(document, dict) and document.get("kind") == "Secret"
+        for _key, text, hidden in _leaves(document, "", secret, secret):
+            if hidden and isinstance(text, str):
+                found.update({text}, _inside(text))
     return tuple(text for text in found if len(text) >= _SHORTEST)
 
 

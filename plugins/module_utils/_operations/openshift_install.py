@@ -61,7 +61,7 @@ WAYS = {
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """files: contents by path in the folder; documents: the same, parsed; margin: None for the default; timeout: seconds of each command."""
+    """files: contents by path in the folder; documents: parsed, by path and number; margin: None for the default; timeout: seconds of each command."""
 
     path: pathlib.Path
     program: pathlib.Path
@@ -101,7 +101,9 @@ def _settings(params: t.Mapping[str, t.Any]) -> Settings:
     """Raises HwaccelError with all faults."""
     faults: list[Fault] = []
     files = {str(name): _text(content) for name, content in params["files"].items()}
-    documents = {name: _parsed(name, text, faults) for name, text in files.items()}
+    documents: dict[str, t.Any] = {}
+    for name, text in files.items():
+        documents |= _parsed(name, text, faults)
     wanted = [_INSTALL_CONFIG, *([_AGENT_CONFIG] if params["method"] == AGENT else [])]
     for name in wanted:
         if name not in files:
@@ -142,7 +144,8 @@ def _text(content: t.Any) -> str:
     return plain_yaml.text(content if isinstance(content, list) else [content])
 
 
-def _parsed(name: str, text: str, faults: list[Fault]) -> t.Any:
+def _parsed(name: str, text: str, faults: list[Fault]) -> dict[str, t.Any]:
+    """The documents of a file by its name, and by their number where there are several."""
     yaml = _deps.yaml()
     try:
         found = [one for one in yaml.safe_load_all(text) if one is not None]
@@ -152,10 +155,10 @@ def _parsed(name: str, text: str, faults: list[Fault]) -> t.Any:
         where = f"files: {name}{f', line {mark.line + 1}' if mark else ''}"
         why = str(getattr(error, "problem", None) or type(error).__name__)
         faults.append(Fault("the file is no YAML", where, why, "correct the file"))
-        return None
+        return {}
     if not found or not all(isinstance(one, dict) for one in found):
         faults.append(Fault("the file holds no object", f"files: {name}", next_step="write keys and values in YAML"))
-    return found[0] if len(found) == 1 else found
+    return {name: found[0]} if len(found) == 1 else {f"{name}[{number}]": one for number, one in enumerate(found)}
 
 
 class _Installation:
