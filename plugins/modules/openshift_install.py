@@ -197,7 +197,7 @@ publishable:
   returned: when the folder could be read
   type: dict
 release:
-  description: Version, release image and architecture of the program.
+  description: Version, release image and architecture of the program, in check mode of the one that has created the files, empty if there are none.
   returned: when the folder could be read
   type: dict
   sample: {"version": "4.20.3", "release_image": "quay.io/openshift-release-dev/ocp-release@sha256:…", "architecture": "amd64"}

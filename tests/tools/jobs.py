@@ -336,6 +336,7 @@ _SLOW_CLUSTER = {
     "clusters restored": ("tests/cluster/test_restore.py", "tests/cluster/test_restore_one.py"),
     "clusters of examples": ("tests/cluster/test_examples.py",),
     "clusters rotated": ("tests/cluster/test_rotation.py",),
+    "clusters certificates": ("tests/cluster/test_serving_certificates.py",),
     "clusters encrypted": ("tests/cluster/test_encryption.py", "tests/cluster/test_encryption_one.py"),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
     "clusters K3s network": tuple(f"tests/cluster/test_k3s_{name}.py" for name in ("network", "stacks")),

@@ -31,7 +31,6 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record impo
 UPI, IN_PLACE, AGENT = "upi", "in_place", "agent"
 #: Of the bootstrap machine: it approves every request as long as it runs.
 _APPROVER = "approve-csr.service"
-_UNKNOWN = Tool("", "", "")
 _CREATES = (decision.CREATE, decision.REGENERATE)
 _INSTALL_CONFIG, _AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
 _PLACE = re.compile(r"(?:manifests|openshift)/[A-Za-z0-9][A-Za-z0-9_.-]*\.(?:ya?ml|json)")
@@ -89,7 +88,8 @@ def run(params: t.Mapping[str, t.Any], now: datetime.datetime, check_mode: bool)
         return outcome
     program = Program(settings.program, secrets_of(settings.documents))
     with places.locked(settings.path) as held:
-        outcome = _Installation(settings, now, program.tool()).done(program, held)
+        tool = program.tool()
+        outcome = _Installation(settings, now, tool).done(program, tool, held)
     if outcome.failure is None:
         outcome.values["artifacts"] = artifacts(
             program, params["architecture"], params.get("stream") or "", params.get("mirror") or ""
@@ -166,7 +166,7 @@ class _Installation:
         """tool: as the program describes itself, None where it does not run."""
         self._settings, self._now = settings, now
         self._record = places.record_of(settings.path)
-        self._tool = tool or (self._record.tool if self._record else _UNKNOWN)
+        self._tool = tool
         self._salt = self._record.salt if self._record else secrets.token_hex(16)
         # Settings that change what the files contain.
         kept = {"method": settings.method, "own_approver": settings.own_approver}
@@ -180,27 +180,22 @@ class _Installation:
 
     def predicted(self) -> Outcome:
         creates = self._decision.action in _CREATES
-        outcome = self._outcome(
-            self._decision.changed or self._first_seen() is not None, () if creates else self._decision.publishable
-        )
-        outcome.warnings.append(
-            "openshift-install does not run in check mode, so its release is not compared with that of the files"
-        )
-        return outcome
+        changed = self._decision.changed or self._first_seen() is not None
+        return self._outcome(changed, () if creates else self._decision.publishable)
 
-    def done(self, program: Program, held: int) -> Outcome:
+    def done(self, program: Program, tool: Tool, held: int) -> Outcome:
         decided, path = self._decision, self._settings.path
         if decided.action == decision.FAIL:
             return self._outcome(False, ())
         if decided.staging:
             places.clear(path)
         if decided.action in _CREATES:
-            backup = self._create(program, held)
+            backup = self._create(program, tool, held)
             self._folder = places.observe(path)
             return self._outcome(True, sorted(self._folder.checksums), backup)
         if decided.action == decision.ADOPT:
             places.tighten(path)
-            places.write_record(path, self._recorded(self._folder))
+            places.write_record(path, self._recorded(self._folder, tool))
         seen = self._first_seen()
         if seen:
             places.write_record(path, seen)
@@ -213,14 +208,14 @@ class _Installation:
             return None
         return dataclasses.replace(record, installed=lifetimes.moment(self._now))
 
-    def _create(self, program: Program, held: int) -> str:
+    def _create(self, program: Program, tool: Tool, held: int) -> str:
         """Where the previous folder is."""
         settings = self._settings
         staging = places.staged(settings.path)
         try:
             self._fill(staging, program, held)
             places.tighten(staging)
-            return places.put(staging, settings.path, self._recorded(self._judged(staging)))
+            return places.put(staging, settings.path, self._recorded(self._judged(staging), tool))
         finally:
             places.clear(settings.path)
 
@@ -251,11 +246,11 @@ class _Installation:
             raise ManyFaults(faults)
         return found
 
-    def _recorded(self, folder: Folder) -> Record:
+    def _recorded(self, folder: Folder, tool: Tool) -> Record:
         return Record(
             inputs=self._inputs,
             salt=self._salt,
-            tool=self._tool,
+            tool=tool,
             checksums=folder.checksums,
             infrastructure=folder.infrastructure,
             created=lifetimes.moment(self._now),
@@ -263,7 +258,7 @@ class _Installation:
 
     def _outcome(self, changed: bool, publishable: c.Iterable[str], backup: str = "") -> Outcome:
         decided, folder = self._decision, self._folder
-        clock = folder.clock
+        clock, tool = folder.clock, self._tool or (self._record.tool if self._record else None)
         values = {
             "row": decided.row,
             "action": decided.action,
@@ -273,7 +268,7 @@ class _Installation:
             "backup": backup,
             "infrastructure": folder.infrastructure,
             "publishable": {name: folder.checksums[name] for name in publishable},
-            "release": dataclasses.asdict(self._tool),
+            "release": dataclasses.asdict(tool) if tool else {},
             "not_after": lifetimes.moment(clock.not_after) if clock else "",
             "seconds_left": int((clock.not_after - self._now).total_seconds()) if clock else None,
         }
