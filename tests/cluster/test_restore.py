@@ -87,7 +87,7 @@ def test_the_snapshot_brings_the_cluster_back_also_by_a_run_that_was_killed(
     (reason,) = stopped.summary["one"]["reasons"]
     assert (
         "cp2, w1 belongs to a cluster, and no server is a member of it" in reason
-        and "cluster_kubeadm_entry=restore" in reason
+        and "restore a snapshot of its datastore" in reason
     )
     began = time.monotonic()
     run = site.done(*arguments)
