@@ -20,12 +20,13 @@ import time
 import typing as t
 
 import pytest
+import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import places
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import openshift_install
-from ansible_collections.hwaccel.gpu.plugins.modules.openshift_install import ARGUMENT_SPEC
+from ansible_collections.hwaccel.gpu.plugins.modules import openshift_install as module
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 
@@ -63,7 +64,7 @@ class Installation:
     def options(self, **options: t.Any) -> dict[str, t.Any]:
         keys = {"keys": self.keys} if self.keys else {}
         program = launcher.write(self.place, calls=str(self.place / "calls"), **keys, **self.settings)
-        defaults = {name: one.get("default") for name, one in ARGUMENT_SPEC.items()}
+        defaults = {name: one.get("default") for name, one in module.ARGUMENT_SPEC.items()}
         given = {"path": str(self.path), "program": str(program), "files": {support.INSTALL_CONFIG: config()}}
         cluster = {"name": CLUSTER, **options.pop("cluster", {})}
         return {**defaults, **given, **options, "cluster": cluster}
@@ -128,6 +129,21 @@ def predicted(installation: Installation, outcome: Outcome, **options: t.Any) ->
     assert check.changed == outcome.changed
     after = (installation.calls, installation.names(), installation.digests() if installation.path.exists() else {})
     assert before == after
+
+
+def test_options_and_values_are_as_documented(ours: Installation) -> None:
+    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
+
+    def compare(options: dict[str, t.Any], spec: dict[str, t.Any]) -> None:
+        assert options.keys() == spec.keys()
+        for name, one in spec.items():
+            for key in ("type", "elements", "default", "choices", "required"):
+                assert options[name].get(key) == one.get(key), (name, key)
+            compare(options[name].get("suboptions", {}), one.get("options", {}))
+
+    compare(documented, module.ARGUMENT_SPEC)
+    returned = yaml.safe_load(module.RETURN).keys()
+    assert ours.run().values.keys() == ours.run(check_mode=True).values.keys() == returned
 
 
 def test_1_files_are_created_where_there_are_none(installation: Installation) -> None:
