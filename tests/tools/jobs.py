@@ -134,6 +134,7 @@ ANSIBLE_FACING = tuple(
         "live_mutations/test_asked.py",
         "lookup",
         "module",
+        "modules/test_ignition_info.py",
         "modules/test_node_csr_approve.py",
         "plugin_utils/test_direct.py",
         "plugin_utils/test_installed.py",
