@@ -23,8 +23,8 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import places
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import openshift_install
 from ansible_collections.hwaccel.gpu.plugins.modules import openshift_install as module
 from ansible_collections.hwaccel.gpu.tests.openshift import support
@@ -79,7 +79,7 @@ class Installation:
         return {entry.name for entry in self.place.iterdir()} - {"openshift-install", "calls"}
 
     def digests(self) -> dict[str, str]:
-        return {name: places.checksum(self.path / name) for name in support.names(self.path)}
+        return {name: file_digest(self.path / name) for name in support.names(self.path)}
 
 
 def config(changes: c.Mapping[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -154,7 +154,7 @@ def test_1_files_are_created_where_there_are_none(installation: Installation) ->
     assert (made.values["row"], made.changed) == (1, True)
     assert check.values["message"] == made.values["message"]
     assert set(made.values["publishable"]) == {"bootstrap.ign", "master.ign", "worker.ign"}
-    assert made.values["publishable"]["master.ign"] == places.checksum(installation.path / "master.ign")
+    assert made.values["publishable"]["master.ign"] == file_digest(installation.path / "master.ign")
     assert made.values["infrastructure"].startswith("dgxpod-")
     assert 23.9 * support.HOUR < made.values["seconds_left"] <= 24 * support.HOUR + 600
     assert made.values["release"]["architecture"] == "amd64"
@@ -309,7 +309,7 @@ def test_regenerated_files_have_other_authorities_and_the_previous_ones_are_kept
     made = ours.run(regenerate=True)
     backup = pathlib.Path(made.values["backup"])
     assert made.changed and backup.parent == ours.place and backup.name.startswith("dgxpod.bak-")
-    assert {name: places.checksum(backup / name) for name in support.names(backup)} == before
+    assert {name: file_digest(backup / name) for name in support.names(backup)} == before
     assert (ours.place / f"{backup.name}.hwaccel-gpu.json").exists()
     assert ours.digests()["master.ign"] != before["master.ign"]
     assert ours.run().values["row"] == 2
@@ -382,7 +382,7 @@ def test_own_approver_masks_the_bootstrap_machine_s_own(installation: Installati
     found = support.ignition(installation.path / "bootstrap.ign")
     (unit,) = [one for one in found["systemd"]["units"] if one["name"] == "approve-csr.service"]
     assert unit["mask"] is True
-    assert made.values["publishable"]["bootstrap.ign"] == places.checksum(installation.path / "bootstrap.ign")
+    assert made.values["publishable"]["bootstrap.ign"] == file_digest(installation.path / "bootstrap.ign")
     assert installation.run(own_approver=True).values["row"] == 2
 
 

@@ -17,7 +17,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import places
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
@@ -86,14 +86,14 @@ def test_files_are_created_once_and_no_secret_is_shown(site: Site) -> None:
 
 def test_changed_inputs_stop_the_run_and_are_named(site: Site) -> None:
     assert site.play()[0] == 0
-    before = places.checksum(site.folder / "worker.ign")
+    before = file_digest(site.folder / "worker.ign")
     code, output = site.play(cluster_openshift_service_network=["172.31.0.0/16"])
     assert code == 2 and "networking.serviceNetwork[0]" in output and "regenerate: true" in output
-    assert places.checksum(site.folder / "worker.ign") == before
+    assert file_digest(site.folder / "worker.ign") == before
     code, output = site.play(
         "-e", "cluster_openshift_regenerate=true", cluster_openshift_service_network=["172.31.0.0/16"]
     )
-    assert code == 0 and places.checksum(site.folder / "worker.ign") != before, output[-3000:]
+    assert code == 0 and file_digest(site.folder / "worker.ign") != before, output[-3000:]
     assert [path for path in site.folder.parent.iterdir() if path.name.startswith("edge.bak-") and path.is_dir()]
 
 
@@ -138,7 +138,7 @@ def test_the_installer_is_fetched_once_and_only_by_its_checksum(site: Site) -> N
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/openshift-install-linux.tar.gz"
-        checksum = places.checksum(mirror / "openshift-install-linux.tar.gz")
+        checksum = file_digest(mirror / "openshift-install-linux.tar.gz")
         code, output = site.play(cluster_openshift_installer={"url": url, "checksum": "sha256:" + 64 * "0"})
         assert code == 2 and "checksum" in output and not site.folder.exists()
         wanted = {"url": url, "checksum": f"sha256:{checksum}"}

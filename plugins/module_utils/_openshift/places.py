@@ -13,7 +13,6 @@ import collections.abc as c
 import contextlib
 import dataclasses
 import fcntl
-import hashlib
 import json
 import os
 import pathlib
@@ -21,6 +20,7 @@ import shutil
 import time
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import folders
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.observed import Folder
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record import Record, path_of
@@ -63,7 +63,7 @@ def observe(path: pathlib.Path) -> Folder:
         artifacts = (
             [f"{ARTIFACTS}/{entry.name}" for entry in (path / ARTIFACTS).iterdir()] if ARTIFACTS in names else []
         )
-        sums = {name: checksum(path / name) for name in sorted(artifacts)}
+        sums = {name: file_digest(path / name) for name in sorted(artifacts)}
         return dataclasses.replace(found, checksums={**found.checksums, **sums})
     except FileNotFoundError:
         return Folder(str(path), staging=left)
@@ -72,11 +72,6 @@ def observe(path: pathlib.Path) -> Folder:
         raise HwaccelError(
             "the folder of the installation cannot be read", str(path), str(error.strerror), next_step
         ) from None
-
-
-def checksum(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def record_of(path: pathlib.Path) -> Record | None:

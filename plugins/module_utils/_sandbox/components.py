@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
 
 #: One binary with all components, which is selected by the name that it is started with (see roles/sandbox/files/control_plane).
@@ -90,11 +90,6 @@ def read_manifest(path: pathlib.Path) -> dict[str, str]:
 def write_manifest(folder: pathlib.Path, names: t.Iterable[str]) -> None:
     lines = [f"{file_digest(folder / name)}  {name}\n" for name in sorted(names)]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8")
-
-
-def file_digest(path: pathlib.Path, kind: str = "sha256") -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, kind).hexdigest()
 
 
 def _compare(path: pathlib.Path, digest: str, checksums: dict[str, str], folder: pathlib.Path) -> Fault | None:

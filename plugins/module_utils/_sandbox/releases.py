@@ -18,11 +18,11 @@ import urllib.parse
 import urllib.request
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.build import put
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.commands import CONTROL_PLANE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.components import (
     Components,
-    file_digest,
     in_cache,
     write_manifest,
 )
