@@ -1,15 +1,14 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The package cryptography, imported only when a request or a certificate is read. A bastion that approves nothing may lack it."""
+"""The package cryptography, and what it raises for requests and certificates that cannot be read."""
 
 from __future__ import annotations
 
 import functools
-import sys
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import packages
 
 
 class Library(t.NamedTuple):
@@ -25,18 +24,9 @@ class Library(t.NamedTuple):
 
 @functools.cache
 def library() -> Library:
-    """Raises HwaccelError if cryptography is not installed."""
-    try:
-        from cryptography import exceptions, x509
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ec, rsa
-    except ImportError as error:
-        raise HwaccelError(
-            "the Python package cryptography is missing",
-            sys.executable,
-            f"it reads requests for certificates: {error}",
-            f"install it for this Python ('{sys.executable} -m pip install cryptography')",
-        ) from None
+    """Raises MissingPackage."""
+    found = packages.cryptography("to read requests for certificates")
+    x509, exceptions = found.x509, found.exceptions
     # TypeError: attributes and names of some types are refused this way.
     unreadable = (
         ValueError,
@@ -47,4 +37,4 @@ def library() -> Library:
         x509.DuplicateExtension,
         x509.UnsupportedGeneralNameType,
     )
-    return Library(x509, ec, rsa, serialization, unreadable)
+    return Library(x509, found.ec, found.rsa, found.serialization, unreadable)

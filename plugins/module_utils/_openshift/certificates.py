@@ -17,7 +17,7 @@ import re
 import typing as t
 import warnings
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import _deps
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import packages
 
 SIGNER, LEAF = "signer", "leaf"
 #: Common names of signers of openshift-install (pkg/asset/tls). Those of its leaves do not end like that.
@@ -66,7 +66,7 @@ def damaged(text: bytes) -> bool:
 
 
 def _read(der: bytes, path: str, position: int) -> Certificate:
-    library = _deps.cryptography()
+    library = packages.cryptography()
     with warnings.catch_warnings():
         # It warns of names with more than 64 characters, which node-bootstrapper's certificate has, and of serial numbers that RFC 5280 does not allow.
         warnings.simplefilter("ignore")
@@ -82,12 +82,12 @@ def _read(der: bytes, path: str, position: int) -> Certificate:
                 not_before=read.not_valid_before_utc,
                 not_after=read.not_valid_after_utc,
             )
-        except (ValueError, library.unsupported) as error:
+        except (ValueError, library.exceptions.UnsupportedAlgorithm) as error:
             reason = " ".join(str(error).split())[:120]
             raise Unreadable(f"certificate {position} cannot be read: {reason}") from None
 
 
-def _role(read: t.Any, common_name: str, library: _deps.Cryptography) -> str:
+def _role(read: t.Any, common_name: str, library: packages.Cryptography) -> str:
     """By name, and for names of others by its basic constraints."""
     if common_name in _SIGNERS or common_name.endswith(_SIGNER_SUFFIX):
         return SIGNER
@@ -98,10 +98,10 @@ def _role(read: t.Any, common_name: str, library: _deps.Cryptography) -> str:
     return SIGNER if constraints.ca else LEAF
 
 
-def _key(read: t.Any, library: _deps.Cryptography) -> str:
+def _key(read: t.Any, library: packages.Cryptography) -> str:
     try:
         key = read.public_key()
-    except (ValueError, library.unsupported):
+    except (ValueError, library.exceptions.UnsupportedAlgorithm):
         return "unknown"
     if isinstance(key, library.rsa.RSAPublicKey):
         return f"RSA {key.key_size}"

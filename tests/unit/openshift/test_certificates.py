@@ -10,8 +10,9 @@ import warnings
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import packages
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import MissingPackage
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import _deps, certificates
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import certificates
 from ansible_collections.hwaccel.gpu.tests.unit.openshift import installation as i
 
 
@@ -102,7 +103,7 @@ def test_a_long_subject_is_shortened() -> None:
 def test_without_cryptography_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cryptography", None)
     with pytest.raises(MissingPackage) as caught:
-        _deps.cryptography()
+        packages.cryptography()
     assert "-m pip install cryptography" in str(caught.value)
 
 
@@ -114,5 +115,5 @@ def test_an_old_cryptography_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(x509, "Certificate", Old)
     with pytest.raises(MissingPackage) as caught:
-        _deps.cryptography()
+        packages.cryptography()
     assert "the installed version is older" in str(caught.value)
