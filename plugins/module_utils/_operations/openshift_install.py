@@ -191,7 +191,6 @@ class _Installation:
             places.clear(path)
         if decided.action in _CREATES:
             backup = self._create(program, tool, held)
-            self._folder = places.observe(path)
             return self._outcome(True, sorted(self._folder.checksums), backup)
         if decided.action == decision.ADOPT:
             places.tighten(path)
@@ -215,7 +214,9 @@ class _Installation:
         try:
             self._fill(staging, program, held)
             places.tighten(staging)
-            return places.put(staging, settings.path, self._recorded(self._judged(staging), tool))
+            # It is renamed as it was judged.
+            self._folder = dataclasses.replace(self._judged(staging), path=str(settings.path))
+            return places.put(staging, settings.path, self._recorded(self._folder, tool))
         finally:
             places.clear(settings.path)
 
