@@ -150,12 +150,11 @@ ANSIBLE_FACING = tuple(
         "machines/runtime/test_role.py",
         *(
             f"repository/test_{name}.py"
-            for name in ("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs")
+            for name in (
+                *("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs"),
+                *("playbooks", "quick", "tags", "undefined"),
+            )
         ),
-        "repository/test_playbooks.py",
-        "repository/test_quick.py",
-        "repository/test_tags.py",
-        "repository/test_undefined.py",
     )
 )
 #: What stands on parts of Python that change with it: TLS, HTTP, sockets and processes. Of other layers the newest Python sees that each is
