@@ -29,6 +29,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import ope
 from ansible_collections.hwaccel.gpu.plugins.modules import openshift_install as module
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
+from ansible_collections.hwaccel.gpu.tests.unit.modules import documentation
 
 CLUSTER = "dgxpod.example.com"
 #: Contents of a manifest that the tool takes.
@@ -132,16 +133,7 @@ def predicted(installation: Installation, outcome: Outcome, **options: t.Any) ->
 
 
 def test_options_and_values_are_as_documented(ours: Installation) -> None:
-    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-
-    def compare(options: dict[str, t.Any], spec: dict[str, t.Any]) -> None:
-        assert options.keys() == spec.keys()
-        for name, one in spec.items():
-            for key in ("type", "elements", "default", "choices", "required"):
-                assert options[name].get(key) == one.get(key), (name, key)
-            compare(options[name].get("suboptions", {}), one.get("options", {}))
-
-    compare(documented, module.ARGUMENT_SPEC)
+    documentation.options_match(module)
     returned = yaml.safe_load(module.RETURN).keys()
     assert ours.run().values.keys() == ours.run(check_mode=True).values.keys() == returned
 

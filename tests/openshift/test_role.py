@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import http.server
 import pathlib
@@ -15,33 +14,15 @@ import threading
 import typing as t
 
 import pytest
-import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP
+from ansible_collections.hwaccel.gpu.tests.unit.roles.openshift_play import SECRET, played
 
-EXAMPLE = yaml.safe_load((TOP / "examples" / "inventories" / "sno-edge" / "hosts.yml").read_text(encoding="utf-8"))
-#: The password of the example's pull secret, as it stands there and in the clear.
-SECRETS = ("dXNlcjpwYXNzd29yZA==", "user:password")
-PLAY = [
-    {
-        "name": "OpenShift",
-        "hosts": "gpu_clusters",
-        "gather_facts": False,
-        "vars": {
-            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "cluster_openshift_inventory": "{{ groups | hwaccel.gpu.machine_inventory('cluster_openshift', hostvars, inventory_hostname) }}",
-        },
-        "tasks": [
-            {
-                "name": "Run the role",
-                "ansible.builtin.include_role": {"name": "hwaccel.gpu.cluster_openshift", "tasks_from": "files"},
-            },
-        ],
-    }
-]
+#: The example's pull secret, as it stands there and in the clear.
+SECRETS = (SECRET, "user:password")
 
 
 class Site(t.NamedTuple):
@@ -53,12 +34,9 @@ class Site(t.NamedTuple):
         return self.place / "installations" / "edge"
 
     def play(self, *arguments: str, **cluster: t.Any) -> tuple[int, str]:
-        inventory = copy.deepcopy(EXAMPLE)
         tool = launcher.write(self.place, keys=self.keys, calls=str(self.place / "calls"))
         given = {"cluster_openshift_folder": str(self.folder), "cluster_openshift_installer": str(tool)}
-        inventory["gpu_clusters"]["hosts"]["edge"] |= {**given, **cluster}
-        (self.place / "play.yml").write_text(yaml.safe_dump(PLAY), encoding="utf-8")
-        return run(self.place, f"{self.place}/play.yml", inventory, "--diff", "-vvv", *arguments)
+        return played(self.place, "files", *arguments, **{**given, **cluster})
 
 
 @pytest.fixture

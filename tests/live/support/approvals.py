@@ -12,9 +12,7 @@ import collections.abc as c
 import contextlib
 import dataclasses
 import pathlib
-import socket
 import ssl
-import threading
 import typing as t
 import urllib.parse
 
@@ -32,6 +30,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.s
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right, endpoint, token
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY, Sandbox
+from ansible_collections.hwaccel.gpu.tests.unit.api.kubelet import handshake, server
 from ansible_collections.hwaccel.gpu.tests.unit.approval import cases
 from ansible_collections.hwaccel.gpu.tests.unit.approval.signing import Filed
 
@@ -208,23 +207,5 @@ def kubelet(certificate: pathlib.Path, key: pathlib.Path) -> c.Iterator[int]:
     """The port of a server that presents a certificate, as a kubelet does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _peer = listening.accept()
-                    with (
-                        connection,
-                        contextlib.suppress(OSError),
-                        context.wrap_socket(connection, server_side=True) as secured,
-                    ):
-                        secured.recv(1)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
+    with server(handshake(context)) as port:
+        yield port

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import collections.abc as c
-import contextlib
 import pathlib
 import socket
 import ssl
@@ -18,37 +16,7 @@ from cryptography import x509
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.kubelets import serving_certificate
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Unreachable
 from ansible_collections.hwaccel.gpu.tests.unit.api.conftest import Pki
-
-
-@contextlib.contextmanager
-def server(answer: c.Callable[[socket.socket], object]) -> c.Iterator[int]:
-    """The port of a server that answers each connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _peer = listening.accept()
-                except OSError:
-                    return
-                with connection, contextlib.suppress(OSError):
-                    answer(connection)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
-def handshake(context: ssl.SSLContext) -> c.Callable[[socket.socket], object]:
-    def answer(connection: socket.socket) -> None:
-        with context.wrap_socket(connection, server_side=True) as secured:
-            secured.recv(1)
-
-    return answer
+from ansible_collections.hwaccel.gpu.tests.unit.api.kubelet import handshake, server
 
 
 def tls(pki: Pki) -> ssl.SSLContext:

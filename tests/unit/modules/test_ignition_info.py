@@ -15,15 +15,12 @@ from ansible.module_utils import basic
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import ignition_files
 from ansible_collections.hwaccel.gpu.plugins.modules import ignition_info as module
+from ansible_collections.hwaccel.gpu.tests.unit.modules import documentation
 from ansible_collections.hwaccel.gpu.tests.unit.openshift import installation as i
 
 
 def test_documented_options_match_the_spec() -> None:
-    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-    assert set(documented) == set(module.ARGUMENT_SPEC)
-    for name, spec in module.ARGUMENT_SPEC.items():
-        for key in ("type", "elements", "default", "choices", "required", "aliases"):
-            assert documented[name].get(key) == spec.get(key), (name, key)
+    documentation.options_match(module)
 
 
 def test_returned_and_documented_values_are_the_same(tmp_path: pathlib.Path) -> None:

@@ -18,17 +18,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.profiles imp
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.reasons import REASONS
 from ansible_collections.hwaccel.gpu.plugins.modules import node_csr_approve as module
 from ansible_collections.hwaccel.gpu.tests.unit.approval import cases
+from ansible_collections.hwaccel.gpu.tests.unit.modules import documentation
 from ansible_collections.hwaccel.gpu.tests.unit.operations.node_csr.csr_cluster import CsrCluster
 
 Result = dict[str, t.Any]
 
 
 def test_documented_options_match_the_spec() -> None:
-    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-    assert set(documented) == set(module.ARGUMENT_SPEC)
-    for name, spec in module.ARGUMENT_SPEC.items():
-        for key in ("type", "elements", "default", "choices", "required"):
-            assert documented[name].get(key) == spec.get(key), (name, key)
+    documentation.options_match(module)
 
 
 def test_returned_and_documented_values_are_the_same() -> None:

@@ -16,16 +16,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_gate.
 from ansible_collections.hwaccel.gpu.plugins.modules import node_gate as module
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import NodeCluster
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.modules import documentation
 
 DEFAULTS: dict[str, t.Any] = {name: spec.get("default") for name, spec in module.ARGUMENT_SPEC.items()}
 
 
 def test_documented_options_match_the_spec() -> None:
-    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-    assert set(documented) == set(module.ARGUMENT_SPEC)
-    for name, spec in module.ARGUMENT_SPEC.items():
-        for key in ("type", "elements", "default", "choices", "required"):
-            assert documented[name].get(key) == spec.get(key), (name, key)
+    documentation.options_match(module)
 
 
 def test_returned_and_documented_values_are_the_same() -> None:

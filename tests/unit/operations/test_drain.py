@@ -32,6 +32,7 @@ from ansible_collections.hwaccel.gpu.plugins.modules import node_drain as module
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.nodes import DrainCluster
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.requests import Request
 from ansible_collections.hwaccel.gpu.tests.unit.gpu import samples as s
+from ansible_collections.hwaccel.gpu.tests.unit.modules import documentation
 from ansible_collections.hwaccel.gpu.tests.unit.state.test_draining import DAEMONS, pod
 
 LOCAL = [{"name": "tmp", "emptyDir": {}}]
@@ -319,11 +320,7 @@ def test_a_node_that_another_user_cordoned_is_not_waited_for() -> None:
 
 
 def test_documented_options_and_values_match_the_module() -> None:
-    documented = yaml.safe_load(module.DOCUMENTATION)["options"]
-    assert set(documented) == set(module.ARGUMENT_SPEC)
-    for name, spec in module.ARGUMENT_SPEC.items():
-        for key in ("type", "elements", "default", "choices", "required"):
-            assert documented[name].get(key) == spec.get(key), (name, key)
+    documentation.options_match(module)
     returned = set(yaml.safe_load(module.RETURN))
     cluster = cluster_of(pod("web"))
     absent = drain.drain(Settings("x", ignore_not_found=True), cluster, cluster.clock())

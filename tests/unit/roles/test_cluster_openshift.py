@@ -5,40 +5,13 @@
 
 from __future__ import annotations
 
-import copy
 import pathlib
-import typing as t
 
-import yaml
-
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
-
-EXAMPLE = yaml.safe_load((TOP / "examples" / "inventories" / "sno-edge" / "hosts.yml").read_text(encoding="utf-8"))
-SECRET = "dXNlcjpwYXNzd29yZA=="
-PLAY = [
-    {
-        "name": "OpenShift",
-        "hosts": "gpu_clusters",
-        "gather_facts": False,
-        "vars": {
-            # As playbooks of the collection set it.
-            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
-            "cluster_openshift_inventory": "{{ groups | hwaccel.gpu.machine_inventory('cluster_openshift', hostvars, inventory_hostname) }}",
-        },
-        "tasks": [{"name": "Run the role", "ansible.builtin.include_role": {"name": "hwaccel.gpu.cluster_openshift"}}],
-    }
-]
-
-
-def played(folder: pathlib.Path, **cluster: t.Any) -> tuple[int, str]:
-    inventory = copy.deepcopy(EXAMPLE)
-    inventory["gpu_clusters"]["hosts"]["edge"] |= cluster
-    (folder / "play.yml").write_text(yaml.safe_dump(PLAY), encoding="utf-8")
-    return run(folder, f"{folder}/play.yml", inventory, "--diff", "-vvv")
+from ansible_collections.hwaccel.gpu.tests.unit.roles.openshift_play import SECRET, played
 
 
 def test_what_the_installer_would_get_is_shown_without_secrets(tmp_path: pathlib.Path) -> None:
-    code, output = played(tmp_path)
+    code, output = played(tmp_path, "main")
     assert code == 0, output[-3000:]
     assert "bootstrapInPlace:" in output and "pullSecret: sha256:" in output and "99-hwaccel-gpu-master" in output
     assert SECRET not in output
@@ -53,7 +26,7 @@ def test_all_problems_are_told_before_anything_is_touched(tmp_path: pathlib.Path
         "cluster_openshift_fips": True,
         "cluster_openshift_proxy": {"http": "http://user:pl4nted@proxy:3128", "no_proxy": ["*.example.com"]},
     }
-    code, output = played(tmp_path, **given)
+    code, output = played(tmp_path, "main", **given)
     assert code == 2, output[-3000:]
     for says in (
         "OpenShiftSDN is not supported (networking.networkType of install-config.yaml)",

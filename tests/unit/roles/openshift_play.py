@@ -1,0 +1,34 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role cluster_openshift as a playbook runs it, on the inventory of an example."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+import typing as t
+
+import yaml
+
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
+
+EXAMPLE = yaml.safe_load((TOP / "examples" / "inventories" / "sno-edge" / "hosts.yml").read_text(encoding="utf-8"))
+#: Of its pull secret.
+SECRET = "dXNlcjpwYXNzd29yZA=="
+#: As playbooks of the collection set them.
+_VARIABLES = {
+    "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+    "cluster_openshift_inventory": "{{ groups | hwaccel.gpu.machine_inventory('cluster_openshift', hostvars, inventory_hostname) }}",
+}
+
+
+def played(folder: pathlib.Path, entry: str, *arguments: str, **cluster: t.Any) -> tuple[int, str]:
+    """cluster: variables of the cluster's host. Returns the exit code and the output."""
+    inventory = copy.deepcopy(EXAMPLE)
+    inventory["gpu_clusters"]["hosts"]["edge"] |= cluster
+    role = {"name": "hwaccel.gpu.cluster_openshift", "tasks_from": entry}
+    tasks = [{"name": "Run the role", "ansible.builtin.include_role": role}]
+    play = {"name": "OpenShift", "hosts": "gpu_clusters", "gather_facts": False, "vars": _VARIABLES, "tasks": tasks}
+    (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    return run(folder, f"{folder}/play.yml", inventory, "--diff", "-vvv", *arguments)
