@@ -35,8 +35,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.fin
 )
 
 _Data = c.Mapping[str, t.Any]
-#: Before ansible-core 2.19 what a template returns is text.
-_FLAGS = {True: True, False: False, "True": True, "False": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +127,8 @@ def site_of(
         frozenset(one.name for one in found if _several(one, settings["disks"])),
         frozenset(one.name for one in found if one.more.get("hypervisor")),
         settings["network_mtu"],
-        _FLAGS.get(settings["fips_host"]),
-        None if settings["clock_offset"] is None else float(settings["clock_offset"]),
+        settings["fips_host"],
+        settings["clock_offset"],
     )
     return site, [*typing, *more]
 

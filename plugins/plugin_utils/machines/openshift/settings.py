@@ -58,6 +58,8 @@ _COMPUTED: dict[str, t.Any] = {
     "fips_host": None,
     "clock_offset": None,
 }
+#: Of what is computed: templates return text before ansible-core 2.19.
+_OF_TEXT: dict[str, t.Callable[[t.Any], t.Any]] = {"fips_host": machines.truth, "clock_offset": float}
 _DOCUMENTS = ("install_config", "agent_config", "manifests", "machine_configs")
 #: Keys with lists.
 _PLURAL = ("no_proxy", "mirrors", "additional", "dns")
@@ -66,7 +68,8 @@ _CHOICES = {"method": METHODS, "skipped_checks": rules.SKIPPABLE}
 
 def read(given: c.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], list[Fault]]:
     """All settings, and what is wrong with those given. Lists may be one value, numbers and Booleans text."""
-    computed = {name: given[name] for name in _COMPUTED if given.get(name) is not None}
+    computed = {name: given[name] for name in _COMPUTED if not values.unset(given.get(name))}
+    computed |= {name: of_text(computed[name]) for name, of_text in _OF_TEXT.items() if name in computed}
     found = {**copy.deepcopy({**DEFAULTS, **_COMPUTED}), **computed}
     faults: list[Fault] = []
     for name, default in DEFAULTS.items():

@@ -124,6 +124,14 @@ def test_a_domain_without_a_dot_has_no_base() -> None:
     assert {"baseDomain", "metadata.name"} <= keys
 
 
+def test_what_templates_compute_may_be_text() -> None:
+    """As it is before ansible-core 2.19."""
+    found, faults = settings.read({**SETTINGS, "fips_host": "False", "clock_offset": "61.5"})
+    assert (found["fips_host"], found["clock_offset"], faults) == (False, 61.5, [])
+    found, _faults = settings.read({**SETTINGS, "fips_host": "", "clock_offset": ""})
+    assert (found["fips_host"], found["clock_offset"]) == (None, None)
+
+
 #: What is observed, and what the entry point files does with the inputs.
 _NOT_READ = {
     *("release", "inventory", "clock_offset", "known"),
