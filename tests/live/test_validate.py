@@ -23,7 +23,7 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._gpu.pods import DRIVE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.jobs import RUN_LABEL
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet, validation
-from ansible_collections.hwaccel.gpu.tests.live.support import site
+from ansible_collections.hwaccel.gpu.tests.live.support import adhoc, site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import AGENTS, GPU, Cluster, until
 
@@ -191,27 +191,12 @@ def test_the_cluster_deletes_the_workload_of_a_killed_run(cluster: Validated, tm
             "spec": spec,
         },
     }
-    module_arguments = json.dumps({"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
     environment = (
         os.environ
         | {"HWACCEL_RECORD": str(tmp_path)}
         | {"ANSIBLE_COLLECTIONS_PATH": str(site.COLLECTIONS), "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
     )
-    command = [
-        sys.executable,
-        "-m",
-        "ansible",
-        "adhoc",
-        "localhost",
-        "-i",
-        "localhost,",
-        "-c",
-        "local",
-        "-m",
-        "hwaccel.gpu.workload_run",
-        "-a",
-        module_arguments,
-    ]
+    command = adhoc.command("workload_run", {"kubeconfig": cluster.sandbox.kubeconfig, "workloads": [workload]})
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

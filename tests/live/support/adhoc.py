@@ -16,6 +16,12 @@ import typing as t
 from ansible_collections.hwaccel.gpu.tests.live.support.site import COLLECTIONS
 
 
+def command(module: str, arguments: dict[str, t.Any]) -> list[str]:
+    """Runs the module on this host."""
+    ansible = [sys.executable, "-m", "ansible", "adhoc", "localhost", "-i", "localhost,", "-c", "local"]
+    return [*ansible, "-m", f"hwaccel.gpu.{module}", "-a", json.dumps(arguments)]
+
+
 def task(
     module: str, arguments: dict[str, t.Any], *options: str, home: pathlib.Path
 ) -> tuple[int, dict[str, t.Any], str]:
@@ -27,20 +33,13 @@ def task(
         "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
     }
     environment |= {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_PYTHON_INTERPRETER": sys.executable}
-    command = [
-        str(pathlib.Path(sys.executable).parent / "ansible"),
-        "localhost",
-        "-i",
-        "localhost,",
-        "-c",
-        "local",
-        "-m",
-        f"hwaccel.gpu.{module}",
-        "-a",
-        json.dumps(arguments),
-    ]
     done = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, timeout=600, check=False
+        [*command(module, arguments), *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     head = re.search(r"^localhost \| \S+ => ", done.stdout, re.MULTILINE)
     assert head, done.stdout + done.stderr
