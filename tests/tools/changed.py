@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Jobs of which a file is an input: for `make test-changed`, and for results of `make soak` that become stale.
 
-A file of tests belongs to the jobs whose commands contain it or its folder. For all other files, the first matching row of ROWS decides;
-a file without a row is an input of every job. This is for the inner loop only: `.ci/run` runs all jobs.
+A file of tests belongs to the jobs whose commands contain it or its folder, or a file that imports it. For all other files, the first matching
+row of ROWS decides, and of those below tests also who imports them; a file without a row is an input of every job. This is for the inner loop
+only: `.ci/run` runs all jobs.
 """
 
 from __future__ import annotations
@@ -41,9 +42,7 @@ from jobs import (
     Job,
 )
 
-IMPORTED = re.compile(
-    r"^from ansible_collections\.hwaccel\.gpu\.tests\.([\w.]+)(?:\.| import )(test_\w+)\b", re.MULTILINE
-)
+IMPORTED = re.compile(r"^from ansible_collections\.hwaccel\.gpu\.tests\.([\w.]+) import ([\w, ]*)", re.MULTILINE)
 
 
 def names(*jobs: Job) -> tuple[str, ...]:
@@ -84,6 +83,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/machines/cluster/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/k3s/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/kubeadm/*", (*STATIC, *CLUSTERS)),
+    ("plugins/plugin_utils/machines/openshift/*", (*STATIC, *names(*OPENSHIFT))),
     ("plugins/plugin_utils/machines/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),
     ("plugins/plugin_utils/machines/*/*", (*STATIC, *HOSTS)),
     ("plugins/plugin_utils/machines/*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
@@ -109,6 +109,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("roles/cluster/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_k3s/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_kubeadm/*", (*STATIC, *CLUSTERS)),
+    ("roles/cluster_openshift/*", (*STATIC, *names(*OPENSHIFT))),
     ("roles/dns_pxe/*", (*STATIC, *HOSTS)),
     ("roles/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),
     ("roles/machine/*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
@@ -189,8 +190,11 @@ def importers() -> dict[str, list[str]]:
     paths: dict[str, list[str]] = {}
     top = pathlib.Path(__file__).resolve().parents[2]
     for path in (top / "tests").rglob("*.py"):
-        for package, module in IMPORTED.findall(path.read_text(encoding="utf-8")):
-            paths.setdefault(f"tests/{package.replace('.', '/')}/{module}.py", []).append(str(path.relative_to(top)))
+        for module, names_in_it in IMPORTED.findall(path.read_text(encoding="utf-8")):
+            place = f"tests/{module.replace('.', '/')}"
+            # Of a package, what is imported is a module.
+            for file in (place, *(f"{place}/{name}" for name in re.findall(r"\w+", names_in_it))):
+                paths.setdefault(f"{file}.py", []).append(str(path.relative_to(top)))
     return paths
 
 
@@ -204,8 +208,11 @@ def touched(path: str) -> set[str]:
     """Names of the jobs of which the file is an input."""
     if path in RECORD:
         return set()
-    found = named(path) if pathlib.PurePath(path).name.startswith("test_") else set()
-    known = found or row(path)
+    found, of_row = named(path) if path.startswith("tests/") else set(), row(path)
+    if found and pathlib.PurePath(path).name.startswith("test_"):
+        known: set[str] | None = found
+    else:
+        known = None if of_row is None else {*of_row, *found}
     return set(ALL) if known is None else {*known, *BY_SUFFIX.get(pathlib.PurePath(path).suffix, ()), *WHOLE}
 
 
