@@ -86,13 +86,8 @@ class Approvals:
         self.sandbox, self.admin = sandbox, connect({"kubeconfig": sandbox.kubeconfig})
         server, authority = endpoint(sandbox.kubeconfig)
         self._apply([*OPENSHIFT, self._authority(authority)])
-        self._apply(
-            [
-                obj
-                for name in ("rights.yaml", "openshift.yaml")
-                for obj in yaml.safe_load_all((EXAMPLE / name).read_text(encoding="utf-8"))
-            ]
-        )
+        for name in ("rights.yaml", "openshift.yaml"):
+            self._apply(yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))["items"])
         text = (EXAMPLE / "kubeconfig.yaml").read_text(encoding="utf-8")
         (folder / "ca.crt").write_bytes(authority)
         (folder / "token").write_text(token(self.admin, NAMESPACE, "approver", {"expirationSeconds": 43200}))
