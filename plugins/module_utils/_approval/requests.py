@@ -226,6 +226,10 @@ def _key(found: t.Any, faults: dict[str, str]) -> str:
         faults["BAD_SIGNATURE"] = "it is not signed with the key that it names, by SHA-256, SHA-384 or SHA-512"
         return ""
     kind = cryptography.serialization
+    # Bits of a bit string can be unused, which Go shifts out and others ignore. The byte before its contents counts them.
+    if found.public_bytes(kind.Encoding.DER)[-len(found.signature) - 1]:
+        faults["BAD_SIGNATURE"] = "its signature has unused bits"
+        return ""
     return hashlib.sha256(key.public_bytes(kind.Encoding.DER, kind.PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 

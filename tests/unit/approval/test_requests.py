@@ -45,6 +45,25 @@ def test_the_last_line_end_may_be_missing() -> None:
     assert "BAD_PEM" in read(encoded(text + b"\n")).faults
 
 
+def test_a_signature_with_unused_bits_is_none() -> None:
+    """Their value changes nothing for who verifies, so that two texts would be the same request."""
+    while True:
+        der = s.client(cases.NEW).der()
+        signature = x509.load_der_x509_csr(der).signature
+        # Only zeros may be unused.
+        if not signature[-1] & 1:
+            break
+    at = len(der) - len(signature) - 1
+    changed = der[:at] + b"\1" + der[at + 1 :]
+    assert x509.load_der_x509_csr(changed).is_signature_valid
+    assert set(read(_encoded(der)).faults) == set()
+    assert set(read(_encoded(changed)).faults) == {"BAD_SIGNATURE"}
+
+
+def _encoded(der: bytes) -> str:
+    return base64.b64encode(s.pem(der)).decode()
+
+
 def test_a_long_text_is_not_decoded() -> None:
     short, long = (encoded(b"A" * size) for size in (LONGEST_PEM, LONGEST_PEM + 4))
     assert "not exactly one PEM block" in read(short).faults["BAD_PEM"]
