@@ -93,6 +93,9 @@ _value:
       description: For C(approvals), the option of that name.
       type: list
       elements: dict
+    expected_node_of:
+      description: For C(approvals), the same by machine.
+      type: dict
     joined:
       description: For C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be reached has no entry.
       type: dict

@@ -106,7 +106,8 @@ options:
   require_serving:
     description:
       - Whether a node counts as joined only if it serves with a certificate of the cluster. Otherwise it has to be Ready.
-      - The module connects to the kubelets for that. Set it to V(false) if it cannot reach them, or if kubelets do not request serving certificates.
+      - The module connects to the kubelets for that. Of a kubelet that it cannot reach, a certificate counts that was issued since its Node was created.
+        Set it to V(false) if kubelets do not request serving certificates.
     type: bool
     default: true
   cluster_uid:

@@ -118,6 +118,7 @@ def test_nothing_is_left_of_the_old_ones(site: Site, before: dict[str, str]) -> 
     for name in (*site.servers, *site.agents):
         machine = site.machines[name]
         assert authority.issued(machine.read(places.KUBELET_CERTIFICATE), new), name
+        assert authority.issued(machine.read("/var/lib/kubelet/pki/kubelet-server-current.pem"), new), name
         assert embedded(machine, places.KUBELET_CONF, "certificate-authority-data") == new, name
         left = machine.sh(f"ls -d {places.ROTATION} {places.SIGNING} {places.BOOTSTRAP} {SECRETS} 2>/dev/null || :")
         assert left == ""

@@ -104,7 +104,7 @@ def of_object(obj: c.Mapping[str, t.Any]) -> SigningRequest:
         tuple(spec.get("groups") or ()),
         tuple(spec.get("extra") or ()),
         tuple(spec.get("usages") or ()),
-        _seconds(metadata.get("creationTimestamp") or ""),
+        seconds(metadata.get("creationTimestamp") or ""),
         spec.get("expirationSeconds"),
         spec.get("request") or "",
         frozenset(str(one.get("type")) for one in conditions),
@@ -112,8 +112,8 @@ def of_object(obj: c.Mapping[str, t.Any]) -> SigningRequest:
     )
 
 
-def _seconds(timestamp: str) -> float:
-    """0 if there is none, so that the request counts as old."""
+def seconds(timestamp: str) -> float:
+    """Of a timestamp of Kubernetes, since 1970; 0 if there is none, so that a request counts as old."""
     try:
         return float(calendar.timegm(time.strptime(timestamp, "%Y-%m-%dT%H:%M:%SZ")))
     except ValueError:

@@ -24,7 +24,8 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     members = [name for name in names if str(hostvars[name].get("hwaccel_cluster") or lone) == host]
     domain = str(hostvars[host].get("hwaccel_domain") or "")
     staying = [name for name in members if not inventory.leaves(hostvars[name])]
-    return {"expected_nodes": [_expected(name, hostvars[name], domain) for name in staying]}
+    nodes = {name: _expected(name, hostvars[name], domain) for name in staying}
+    return {"expected_nodes": list(nodes.values()), "expected_node_of": nodes}
 
 
 def _expected(host: str, variables: c.Mapping[str, t.Any], domain: str) -> dict[str, t.Any]:

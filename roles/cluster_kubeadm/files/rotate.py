@@ -9,7 +9,7 @@ rotate.py look             prints what was found, in JSON: authority, certificat
 rotate.py begin            keeps the authorities of now, beside the new ones
 rotate.py trust            lets this machine trust the new ones, too
 rotate.py reissue          lets a server issue with the new ones, and issues its certificates again
-rotate.py request TOKEN    lets the kubelet request its certificate again once it is restarted. TOKEN: file with a bootstrap token
+rotate.py request TOKEN    lets the kubelet request its certificates again once it is restarted. TOKEN: file with a bootstrap token
 rotate.py requested        prints why the kubelet has none yet, and ends with status 0 once it has
 rotate.py drop             lets this machine trust the new ones only
 rotate.py done PHASE       records that the machine runs with what the phase has changed
@@ -38,7 +38,7 @@ PKI = KUBERNETES + "/pki"
 FOLDER = "/var/lib/hwaccel-gpu/cluster_kubeadm"
 ROTATION, REPLACED = FOLDER + "/rotation", FOLDER + "/replaced-authority"
 NEW, OLD, STATE, CROSS = (f"{ROTATION}/{name}" for name in ("new", "old", "done.json", "cross.crt"))
-KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+KUBELET, SERVING = (f"/var/lib/kubelet/pki/kubelet-{name}-current.pem" for name in ("client", "server"))
 KUBELET_CONF, BOOTSTRAP = KUBERNETES + "/kubelet.conf", KUBERNETES + "/bootstrap-kubelet.conf"
 MANAGER, API_SERVER, ETCD = (
     f"{KUBERNETES}/manifests/{name}.yaml" for name in ("kube-controller-manager", "kube-apiserver", "etcd")
@@ -216,7 +216,10 @@ def request(path):
     # Its kubeconfig is no valid one without it, so that it begins anew (LoadClientConfig in pkg/kubelet/certificate/bootstrap/bootstrap.go).
     if exists(KUBELET):
         os.remove(ROOT + KUBELET)
-    print("let the kubelet request its certificate again")
+    # Where kubelets sign it themselves, there is none of this name.
+    if exists(SERVING):
+        os.remove(ROOT + SERVING)
+    print("let the kubelet request its certificates again")
 
 
 def requested():

@@ -123,7 +123,9 @@ def test_nodes_whose_requests_are_approved() -> None:
         "w1": {"hwaccel_cluster": "ocp", "ansible_host": "w1.example.com", "hwaccel_node_name": "gpu.lab"},
         "w2": {"hwaccel_cluster": "ocp", "hwaccel_retired": True},
     }
-    assert machine_inventory(groups, "approvals", hosts, "ocp")["expected_nodes"] == [
+    found = machine_inventory(groups, "approvals", hosts, "ocp")
+    assert found["expected_node_of"] == dict(zip(("m0", "w0", "w1"), found["expected_nodes"], strict=True))
+    assert found["expected_nodes"] == [
         {"name": "m0.ocp.example.com", "ip_addresses": ["10.0.0.11"], "dns_names": ["etcd.example.com"]},
         {"name": "w0.ocp.example.com", "ip_addresses": ["10.0.0.21", "10.1.0.21"], "dns_names": []},
         {"name": "gpu.lab", "ip_addresses": [], "dns_names": []},

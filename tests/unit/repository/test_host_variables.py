@@ -204,6 +204,7 @@ NO_TEXTS = {
         "staged",
         "units",
         "even_servers",
+        "approval_profile",
         "embedded_registry",
         "has_token",
         "adopt",

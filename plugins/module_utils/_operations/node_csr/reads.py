@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.profiles import KINDS, JoinProfile
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.renewal import Authorities
-from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.requests import SigningRequest, of_object
+from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.requests import SigningRequest, of_object, seconds
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import HwaccelError, NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
@@ -33,12 +33,16 @@ _DNS_TYPES = ("InternalDNS", "Hostname")
 
 @dataclasses.dataclass(frozen=True)
 class ObservedNode:
-    """A Node, reduced. address: where its kubelet is asked, "" if its status has none. waiting: why it is not Ready, "" if it is."""
+    """A Node, reduced. address: where its kubelet is asked, "" if its status has none. waiting: why it is not Ready, "" if it is.
+
+    created: seconds since 1970.
+    """
 
     addresses: frozenset[str]
     address: str
     port: int
     waiting: str
+    created: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +99,7 @@ def node(obj: Obj) -> ObservedNode:
         internal[0] if internal else "",
         endpoint or _KUBELET_PORT,
         "" if verdict.ready else verdict.reason,
+        seconds(obj["metadata"].get("creationTimestamp") or ""),
     )
 
 

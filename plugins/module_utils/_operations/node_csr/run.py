@@ -178,7 +178,12 @@ def _lacking(session: Session, nodes: list[str], progress: Progress) -> dict[str
     asked = sorted(left, key=lambda name: progress.asked.index(name) if name in progress.asked else -1)[:_MOST_ASKED]
     progress.asked = [name for name in progress.asked if name not in asked] + asked
     authorities, served = session.authorities(), session.served(asked)
-    problems = {name: renewal.serves(served[name], authorities, session.now) for name in asked}
+    problems = {
+        name: ""
+        if served[name].unreachable and session.issued(name)
+        else renewal.serves(served[name], authorities, session.now)
+        for name in asked
+    }
     progress.serving += [name for name, problem in problems.items() if not problem]
     return {name: problem for name in left if (problem := problems.get(name, "its kubelet is asked next"))}
 

@@ -32,6 +32,8 @@ _ATTEMPTS = 8
 #: Seconds after which Nodes are read again before a client request is approved: one of that name may have appeared.
 NODES_AGE = 5.0
 _DIALS = 16
+#: Seconds that a kubelet may file its first serving request before its Node is created.
+BEFORE_NODE = 60.0
 
 Ask = c.Callable[[str, int], bytes]
 
@@ -92,6 +94,14 @@ class Session:
         if not node.address:
             return Served(unreachable="the status of the Node has no InternalIP")
         return Served(self._ask(node.address, node.port))
+
+    def issued(self, name: str) -> bool:
+        """Whether the signer has issued a serving certificate for this Node, and not for an earlier one of its name."""
+        since = self.nodes[name].created - BEFORE_NODE
+        return any(
+            request.issued and request.kind == "serving" and request.requestor_node == name and request.created >= since
+            for request in self.found.requests.values()
+        )
 
     def write(self, judgement: Judgement, *, deny: bool) -> Done:
         """Writes verdicts, of which each is judged again if something has changed since."""

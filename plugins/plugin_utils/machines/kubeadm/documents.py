@@ -172,7 +172,13 @@ def _cluster(settings: Data) -> Document:
 
 
 def _kubelet(settings: Data) -> Document:
-    return {"apiVersion": _KUBELET, "kind": KUBELET, "cgroupDriver": settings["cgroup_driver"]}
+    # Otherwise each kubelet signs its serving certificate itself, and who asks it cannot tell it from another one.
+    return {
+        "apiVersion": _KUBELET,
+        "kind": KUBELET,
+        "cgroupDriver": settings["cgroup_driver"],
+        "serverTLSBootstrap": True,
+    }
 
 
 def _proxy(settings: Data) -> Document:

@@ -146,11 +146,13 @@ def test_without_kube_proxy_its_phase_is_skipped() -> None:
     assert found["InitConfiguration"]["skipPhases"] == ["addon/coredns", "addon/kube-proxy"]
 
 
-def test_kubelets_may_get_serving_certificates_of_the_cluster() -> None:
-    given = {**SETTINGS, "configuration": {"KubeletConfiguration": {"serverTLSBootstrap": True}}}
+@pytest.mark.parametrize(("configuration", "requests"), [({}, True), ({"serverTLSBootstrap": False}, False)])
+def test_kubelets_request_serving_certificates_of_the_cluster(configuration: dict[str, t.Any], requests: bool) -> None:
+    given = {**SETTINGS, "configuration": {"KubeletConfiguration": configuration}}
     found = parsed(documents.init(given, MACHINE, SECRETS))["KubeletConfiguration"]
-    assert found["serverTLSBootstrap"] is True and found["cgroupDriver"] == "systemd"
-    assert json.loads(documents.applied(given, {"serves": False}, {}))["KubeletConfiguration"]["serverTLSBootstrap"]
+    assert found["serverTLSBootstrap"] is requests and found["cgroupDriver"] == "systemd"
+    applied = json.loads(documents.applied(given, {"serves": False}, {}))
+    assert applied["KubeletConfiguration"]["serverTLSBootstrap"] is requests
 
 
 def test_servers_join_with_the_key_and_agents_without_it() -> None:

@@ -164,9 +164,11 @@ def test_kubeadm_may_fail(rotate: t.Any, monkeypatch: pytest.MonkeyPatch, capsys
     assert "the API server does not answer" in capsys.readouterr().out
 
 
-def test_a_kubelet_requests_its_certificate(
+def test_a_kubelet_requests_its_certificates(
     rotate: t.Any, root: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    serving = root / "var/lib/kubelet/pki/kubelet-server-current.pem"
+    serving.write_text("of the old authority", encoding="ascii")
     (root / "token").write_text("abcdef.0123456789abcdef\n", encoding="ascii")
     for _again in range(2):
         rotate.main("request", "/token")
@@ -176,7 +178,7 @@ def test_a_kubelet_requests_its_certificate(
         assert config["users"][0]["user"] == {"token": "abcdef.0123456789abcdef"}
         cluster = {"server": "https://10.0.0.10:6443", "certificate-authority-data": encoded(OLD["ca"].pem)}
         assert config["clusters"][0]["cluster"] == cluster
-        assert not (root / CLIENT[1:]).exists()
+        assert not (root / CLIENT[1:]).exists() and not serving.exists()
     assert rotate.main("requested") == 1
     (root / CLIENT[1:]).write_text(NEW["ca"].issue(KEY, "node"), encoding="ascii")
     assert rotate.main("requested") == 0

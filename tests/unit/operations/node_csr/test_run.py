@@ -293,6 +293,28 @@ def test_a_node_without_serving_certificate_is_complete_if_none_is_required() ->
     assert (outcome.failure, cluster.dialed) == (None, [])
 
 
+@pytest.mark.parametrize(
+    ("age", "filed_for", "failure"),
+    [
+        (3600.0, cases.NEW, None),
+        (3750.0, cases.NEW, "it has no serving certificate"),
+        (3600.0, cases.WORKER, "it has no serving"),
+    ],
+)
+def test_of_an_unreachable_kubelet_a_certificate_counts_that_its_node_was_issued(
+    age: float, filed_for: str, failure: str | None
+) -> None:
+    cluster = CsrCluster(s.serving(filed_for, certificate="issued", conditions=("Approved",), age=age), nodes=())
+    cluster.join(cases.NEW, cases.NEW_ADDRESS)
+    node = cluster.stored("Node", cases.NEW)
+    node["metadata"]["creationTimestamp"] = s.stamp(s.NOW - 3600 - 30)
+    cluster.put(node)
+    Joining(cluster)
+    outcome = cluster.approve(expected_nodes=ONE, wait=True, wait_timeout=5.0)
+    assert (failure or "None") in str(outcome.failure)
+    assert cluster.dialed
+
+
 def test_after_the_timeout_each_missing_node_has_its_cause() -> None:
     cluster = CsrCluster(CLIENT.but(usages=("any",)), nodes=())
     cluster.join(cases.UPPER, "10.33.3.22", ready=False)
