@@ -7,10 +7,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: bootstrap_info
 version_added: 0.2.0
-short_description: Report whether the bootstrap of a cluster is complete
+short_description: Report how far the bootstrap of a cluster is
 description:
-  - Reports whether the machine that bootstrapped an OpenShift cluster can be removed. The evidence is the C(status) of the ConfigMap
-    C(kube-system/bootstrap), or a completed installation in the ClusterVersion.
+  - Reports whether the bootstrap of an OpenShift cluster is complete, so that its load balancer does not need the bootstrap machine any more. The evidence is
+    the C(status) of the ConfigMap C(kube-system/bootstrap), or a completed installation in the ClusterVersion.
+  - Reports whether the bootstrap machine can be switched off, which is later. Until etcd has removed its member, the machine has a vote there. The evidence is
+    the condition C(EtcdBootstrapMemberRemoved) of the Etcd C(cluster). Older releases do not have it, and a complete bootstrap is enough.
   - A cluster that does not answer is not an error, because it cannot answer before its first machine has started.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -21,10 +23,14 @@ extends_documentation_fragment:
 """
 
 EXAMPLES = r"""
-- name: Check whether the bootstrap machine can be removed
+- name: Get the state of bootstrap
   hwaccel.gpu.bootstrap_info:
-    kubeconfig: /etc/kubernetes/admin.conf
+    kubeconfig: /srv/installations/dgxpod/auth/kubeconfig
   register: bootstrap
+
+- name: Report whether the bootstrap machine can be switched off
+  ansible.builtin.debug:
+    msg: "{{ bootstrap.removable }}: {{ bootstrap.removable_why }}"
 """
 
 RETURN = r"""
@@ -33,7 +39,15 @@ complete:
   returned: success
   type: bool
 why:
-  description: The evidence for it.
+  description: The evidence for RV(complete).
+  returned: success
+  type: str
+removable:
+  description: Whether the bootstrap machine can be switched off, V(null) if the cluster does not answer, or its Etcd must not be read.
+  returned: success
+  type: bool
+removable_why:
+  description: The evidence for RV(removable).
   returned: success
   type: str
 """

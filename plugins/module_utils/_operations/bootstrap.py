@@ -1,38 +1,72 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the bootstrap of a cluster is complete, according to the cluster itself."""
+"""How far the bootstrap of a cluster is, according to the cluster itself."""
 
 from __future__ import annotations
 
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, Overloaded, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    Forbidden,
+    NotFound,
+    Overloaded,
+    Unreachable,
+)
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import condition, message
 
-_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
-_VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", False)
+CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
+VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", False)
+ETCD = Resource("operator.openshift.io", "v1", "Etcd", "etcds", False)
+#: Set by cluster-etcd-operator (pkg/operator/bootstrapteardown) once the member of the bootstrap machine has left etcd.
+MEMBER_REMOVED = "EtcdBootstrapMemberRemoved"
 
 
 def state(client: Client) -> dict[str, t.Any]:
-    """complete: None if the API server does not answer, for example before the first machine of the control plane has started."""
+    """complete, removable: None if the API server does not answer, for example before the first machine of the control plane has started.
+
+    complete is when the load balancer does not need the bootstrap machine any more, removable when etcd does not: switched off before, the machine takes a
+    vote of etcd's quorum with it.
+    """
     try:
-        status = _read(client, _CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
-        if status == "complete":
-            return {"complete": True, "why": "the status in ConfigMap kube-system/bootstrap is complete"}
-        # The ConfigMap can be removed once a cluster is installed.
-        history = _read(client, _VERSION, "version", "").get("status", {}).get("history", [])
+        complete, why = _complete(client)
     except (Unreachable, Overloaded) as error:
-        return {"complete": None, "why": str(error)}
+        return {"complete": None, "why": str(error), "removable": None, "removable_why": str(error)}
+    removable, removable_why = _removable(client) if complete else (False, why)
+    return {"complete": complete, "why": why, "removable": removable, "removable_why": removable_why}
+
+
+def _complete(client: Client) -> tuple[bool, str]:
+    status = _read(client, CONFIG_MAP, "bootstrap", "kube-system").get("data", {}).get("status", "")
+    if status == "complete":
+        return True, "the status in ConfigMap kube-system/bootstrap is complete"
+    # The ConfigMap can be removed once a cluster is installed.
+    history = _read(client, VERSION, "version", "").get("status", {}).get("history", [])
     if any(entry.get("state") == "Completed" for entry in history):
-        return {"complete": True, "why": "ClusterVersion has a completed installation"}
-    return {
-        "complete": False,
-        "why": f"the status in ConfigMap kube-system/bootstrap is {status}"
-        if status
-        else "there is no ConfigMap kube-system/bootstrap",
-    }
+        return True, "ClusterVersion has a completed installation"
+    if status:
+        return False, f"the status in ConfigMap kube-system/bootstrap is {status}"
+    return False, "there is no ConfigMap kube-system/bootstrap"
+
+
+def _removable(client: Client) -> tuple[bool | None, str]:
+    """Of a complete bootstrap. Who may read what the load balancer needs, but not Etcd, gets None, and can still take the machine out of it."""
+    try:
+        return member_removed(_read(client, ETCD, "cluster", ""))
+    except (Unreachable, Overloaded, Forbidden) as error:
+        return None, str(error)
+
+
+def member_removed(etcd: dict[str, t.Any]) -> tuple[bool, str]:
+    """Whether etcd has a quorum without the bootstrap machine, and the evidence. etcd: {} if there is none, or no such kind."""
+    found = condition(etcd, MEMBER_REMOVED)
+    if not found:
+        return True, f"bootstrap is complete, and Etcd cluster has no condition {MEMBER_REMOVED}, as in older releases"
+    if found.get("status") == "True":
+        return True, f"bootstrap is complete, and {MEMBER_REMOVED} of Etcd cluster is True"
+    return False, f"{MEMBER_REMOVED} of Etcd cluster is not True: {message(found, 'it has no reason')}"
 
 
 def _read(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, t.Any]:
