@@ -31,6 +31,10 @@ _KUBELET_PORT = 10250
 _DNS_TYPES = ("InternalDNS", "Hostname")
 
 
+class UnknownAuthority(HwaccelError):
+    """The cluster does not say which CA signs serving certificates, as before its operators have started."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ObservedNode:
     """A Node, reduced. address: where its kubelet is asked, "" if its status has none. waiting: why it is not Ready, "" if it is.
@@ -131,8 +135,8 @@ def authorities(client: Client, profile: JoinProfile) -> Authorities:
     try:
         text = str((client.get(CONFIG_MAP, name, namespace).get("data") or {}).get(key) or "")
     except NotFound:
-        raise HwaccelError("the CA of serving certificates is unknown", where, "it does not exist", step) from None
+        raise UnknownAuthority("the CA of serving certificates is unknown", where, "it does not exist", step) from None
     found = Authorities(text)
     if not found:
-        raise HwaccelError("the CA of serving certificates is unknown", where, f"{key} has no certificate", step)
+        raise UnknownAuthority("the CA of serving certificates is unknown", where, f"{key} has no certificate", step)
     return found

@@ -8,8 +8,6 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._approval import renewal
-from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.identities import NodeIdentity
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.judgement import Judgement
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.rules import ApprovalPolicy
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
@@ -24,13 +22,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import fleet
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr import reads, report, rights
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr import expected, reads, report, rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.report import Joining
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.session import Ask, Session, writable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.settings import Settings, policy
 
-#: Kubelets that are asked in one round: two batches, which take ten seconds if none answers.
-_MOST_ASKED = 32
 #: Seconds for which each of three watches waits in turn: requests of both signers, and Nodes.
 _TURN = 1.5
 
@@ -120,7 +116,8 @@ def _rounds(
         changed = changed or bool(done.approved or done.denied)
         progress.approved += map(report.approved, done.approved)
         progress.denied += map(report.refused, done.denied)
-        joining = _joining(settings, session, progress) if settings.wait else []
+        kept = progress if settings.require_serving else None
+        joining = expected.joining(session, kept) if settings.wait else []
         line = report.line(judgement, joining, len(progress.approved), settings.wait)
         if line != progress.reported:
             lines.append(line)
@@ -154,46 +151,6 @@ def _outcome(
         **report.ignored(judgement),
     }
     return Outcome(bool(progress.approved or progress.denied), values, progress=lines)
-
-
-def _joining(settings: Settings, session: Session, progress: Progress) -> list[Joining]:
-    nodes = {identity.name: _node_of(identity, session) for identity in session.policy.expected.identities}
-    ready = [node for node in nodes.values() if node and not session.nodes[node].waiting]
-    lacking = _lacking(session, ready, progress) if settings.require_serving else {}
-    return [Joining(name, node, _waiting(session, node, lacking)) for name, node in sorted(nodes.items())]
-
-
-def _node_of(identity: NodeIdentity, session: Session) -> str:
-    return next((name for name in sorted(identity.node_names, key=len, reverse=True) if name in session.nodes), "")
-
-
-def _lacking(session: Session, nodes: list[str], progress: Progress) -> dict[str, str]:
-    """Nodes that do not serve with a certificate of the signer, as far as known, with the reason.
-
-    A kubelet that does not answer takes seconds, so only some are asked in one round, those that have waited longest first.
-    """
-    left = [name for name in nodes if name not in progress.serving]
-    if not left:
-        return {}
-    asked = sorted(left, key=lambda name: progress.asked.index(name) if name in progress.asked else -1)[:_MOST_ASKED]
-    progress.asked = [name for name in progress.asked if name not in asked] + asked
-    authorities, served = session.authorities(), session.served(asked)
-    problems = {
-        name: ""
-        if served[name].unreachable and session.issued(name)
-        else renewal.serves(served[name], authorities, session.now)
-        for name in asked
-    }
-    progress.serving += [name for name, problem in problems.items() if not problem]
-    return {name: problem for name in left if (problem := problems.get(name, "its kubelet is asked next"))}
-
-
-def _waiting(session: Session, node: str, lacking: dict[str, str]) -> str:
-    if not node:
-        return "it has not joined"
-    if reason := session.nodes[node].waiting:
-        return f"it is not Ready: {reason}"
-    return f"it has no serving certificate: {lacking[node]}" if node in lacking else ""
 
 
 def _not_joined(settings: Settings, session: Session, judgement: Judgement, joining: list[Joining]) -> NotJoined:
