@@ -118,8 +118,12 @@ def _installed(found: Snapshot) -> InstallState:
 def _silent(found: Snapshot) -> InstallState:
     """Without an API: what the folder, the record and the boot servers know."""
     installation, why = found.installation, found.api.why or "its API does not answer"
-    if installation.installed:
+    if installation.installed or found.answers.installed:
         return InstallState(UNREACHABLE, f"it was installed, and does not answer now: {why}", _step(found, _START))
+    if found.answers.evidence:
+        # It has answered a moment ago, as to the run that waits for it.
+        before = _answering(found)
+        return dataclasses.replace(before, why=f"{before.why}; the API does not answer at the moment: {why}")
     joined = [machine.name for machine in found.machines if machine.joined]
     if joined:
         return _silent_with_nodes(found, joined, why)

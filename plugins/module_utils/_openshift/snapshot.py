@@ -143,8 +143,8 @@ class Answers:
     """What the API server has answered.
 
     infrastructure: `status.infrastructureName` of Infrastructure cluster, "" if it has none yet. bootstrapped: whether ConfigMap kube-system/bootstrap, or an
-    installation before, says that bootstrap is complete. removable: whether etcd does without the bootstrap machine. evidence: of both. version: None before
-    there is one. serving: expected nodes that serve with a certificate of the cluster, None if this is not observed.
+    installation before, says that bootstrap is complete. removable: whether etcd does without the bootstrap machine. evidence: of both, "" if nothing was ever
+    read. version: None before there is one. serving: expected nodes that serve with a certificate of the cluster, None if this is not observed.
     """
 
     infrastructure: str = ""

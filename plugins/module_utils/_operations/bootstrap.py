@@ -15,13 +15,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     Unreachable,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._state.verdicts import condition, message
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import objects
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", True)
 VERSION = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", False)
 ETCD = Resource("operator.openshift.io", "v1", "Etcd", "etcds", False)
-#: Set by cluster-etcd-operator (pkg/operator/bootstrapteardown) once the member of the bootstrap machine has left etcd.
-MEMBER_REMOVED = "EtcdBootstrapMemberRemoved"
 
 
 def state(client: Client) -> dict[str, t.Any]:
@@ -54,19 +52,9 @@ def _complete(client: Client) -> tuple[bool, str]:
 def _removable(client: Client) -> tuple[bool | None, str]:
     """Of a complete bootstrap. Who may read what the load balancer needs, but not Etcd, gets None, and can still take the machine out of it."""
     try:
-        return member_removed(_read(client, ETCD, "cluster", ""))
+        return objects.member_removed(_read(client, ETCD, "cluster", ""))
     except (Unreachable, Overloaded, Forbidden) as error:
         return None, str(error)
-
-
-def member_removed(etcd: dict[str, t.Any]) -> tuple[bool, str]:
-    """Whether etcd has a quorum without the bootstrap machine, and the evidence. etcd: {} if there is none, or no such kind."""
-    found = condition(etcd, MEMBER_REMOVED)
-    if not found:
-        return True, f"bootstrap is complete, and Etcd cluster has no condition {MEMBER_REMOVED}, as in older releases"
-    if found.get("status") == "True":
-        return True, f"bootstrap is complete, and {MEMBER_REMOVED} of Etcd cluster is True"
-    return False, f"{MEMBER_REMOVED} of Etcd cluster is not True: {message(found, 'it has no reason')}"
 
 
 def _read(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, t.Any]:

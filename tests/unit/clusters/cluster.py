@@ -196,8 +196,8 @@ class Cluster(Store):
         deadline: float,
     ) -> c.Iterator[Event]:
         """Events since the resource version; then the watch ends, as if no other event arrived until the deadline."""
-        # A signer never changes. Objects that no longer match another selector would need an event DELETED.
-        assert not label_selector and field_selector.partition("=")[0] in ("", "spec.signerName")
+        # A signer or a name never changes. Objects that no longer match another selector would need an event DELETED.
+        assert not label_selector and field_selector.partition("=")[0] in ("", "spec.signerName", "metadata.name")
         request = self._begin("watch", resource, namespace, body={"deadline": deadline}, selector=field_selector)
         for version, place, event in list(self.history):
             if (

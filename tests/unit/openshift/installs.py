@@ -76,6 +76,7 @@ def bootstrapping(**fields: t.Any) -> s.Snapshot:
 def installing(**fields: t.Any) -> s.Snapshot:
     """Masters have joined, and the bootstrap machine can go."""
     given = {"bootstrapped": True, "removable": True, "version": WORKING, "nodes": nodes(MASTERS)}
+    given["evidence"] = "bootstrap is complete, and EtcdBootstrapMemberRemoved of Etcd cluster is True"
     members = s.Surroundings(MASTERS, MASTERS)
     return snapshot(
         installation=FILES,

@@ -44,6 +44,21 @@ CASES = {
     "the API answers": (i.bootstrapping(), "bootstrapping", "is progressing"),
     "the API answers, without a ConfigMap": (i.snapshot(installation=i.FILES, api=i.READ), "bootstrapping", "not"),
     "nodes, and the API is away for a moment": (silent(i.FILES, one(joined=True)), "bootstrapping", "at the moment"),
+    "the API has answered, and is away for a moment": (
+        dataclasses.replace(i.bootstrapping(), api=i.SILENT),
+        "bootstrapping",
+        "at the moment: no answer",
+    ),
+    "it was installing, and is away for a moment": (
+        dataclasses.replace(i.installing(), api=i.SILENT),
+        "installing",
+        "at the moment",
+    ),
+    "it was installed a moment ago, and is silent": (
+        dataclasses.replace(i.installed(), api=i.SILENT),
+        "unreachable",
+        "it was installed",
+    ),
     "bootstrap is complete, etcd waits": (
         i.installing(removable=False, evidence="EtcdBootstrapMemberRemoved is not True"),
         "bootstrapped",

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Forbidden, Unreachable
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.objects import MEMBER_REMOVED
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import bootstrap
 from ansible_collections.hwaccel.gpu.plugins.modules import bootstrap_info as module
 from ansible_collections.hwaccel.gpu.tests.unit.clusters.cluster import Cluster
@@ -39,7 +40,7 @@ def cluster(bootstrap: t.Any = None, version: t.Any = None, etcd: t.Any = None) 
 
 
 def removed(status: str) -> list[dict[str, str]]:
-    return [{"type": bootstrap.MEMBER_REMOVED, "status": status, "reason": "BootstrapMember", "message": "waits"}]
+    return [{"type": MEMBER_REMOVED, "status": status, "reason": "BootstrapMember", "message": "waits"}]
 
 
 def history(state: str) -> dict[str, t.Any]:

@@ -55,6 +55,7 @@ class Session:
         self._served: dict[str, Served] = {}
         #: By the name of the request, from the last judgement.
         self._verdicts: dict[str, RequestVerdict] = {}
+        self.done = Done()
         self.found = reads.requests(client, policy.signers)
         self.machines = reads.machines(client, policy.profile)
         # Last, so that no request is judged by Nodes that are older than the request.
@@ -104,8 +105,8 @@ class Session:
         )
 
     def write(self, judgement: Judgement, *, deny: bool) -> Done:
-        """Writes verdicts, of which each is judged again if something has changed since."""
-        done = Done()
+        """Writes verdicts, of which each is judged again if something has changed since. `done` has those that were written also if an error ends it."""
+        done = self.done = Done()
         for verdict in judgement.approved:
             if written := self._write(verdict.request.name, deny=False):
                 done.approved.append(written)

@@ -1,0 +1,330 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waits for an install by watches, approves requests of expected nodes meanwhile, and says at its end why it does not go on."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import dataclasses
+import datetime
+import typing as t
+
+from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.rules import ApprovalPolicy
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
+    CertificateRejected,
+    Forbidden,
+    HwaccelError,
+    ManyFaults,
+    Overloaded,
+    Unauthorized,
+    Unreachable,
+)
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import install_state, progress
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import snapshot as s
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.install_state import InstallState
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Request, Snapshot
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.session import Ask
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait import report, rights, world
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait.approvals import Approvals
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait.settings import (
+    API,
+    BOOTSTRAP,
+    INSTALL,
+    NODES,
+    Decided,
+    Settings,
+    decided,
+)
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait.world import World
+
+#: Seconds between two requests while nothing happens: with a round of approvals now and then, at most 12 in a minute.
+IDLE = 9.0
+#: The same for a minute after something has happened: a node that joins files its next request within seconds.
+_BUSY, _BUSY_FOR = 1.5, 60.0
+#: Seconds after which requests and nodes are judged again although no watch has reported them: a kubelet can have become reachable.
+_AGAIN, _AGAIN_BUSY = 180.0, 15.0
+#: Seconds for which nothing must progress, as of `openshift-install wait-for install-complete`.
+SETTLED = 30.0
+_TIMES = ("not yet valid", "has expired")
+
+
+@dataclasses.dataclass
+class Waited:
+    """State between slices, in JSON; times are time.time(). phase: what is waited for, since when. heard: when something changed last.
+
+    due: when the next request may be sent. turn: which list is watched next. installed: whether it was installed when the wait began, None before anything was
+    read. settled: since when nothing progresses, 0 if something does. shown: lines of the last observation.
+    """
+
+    phase: str
+    since: float
+    heard: float = 0.0
+    due: float = 0.0
+    turn: int = 0
+    answer: str = ""
+    why: str = ""
+    installed: bool | None = None
+    settled: float = 0.0
+    shown: list[str] = dataclasses.field(default_factory=list)
+    world: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    approvals: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+def wait(
+    settings: Settings,
+    client: Client,
+    clock: Clock,
+    ask: Ask,
+    *,
+    check_mode: bool = False,
+    resume: dict[str, t.Any] | None = None,
+) -> Outcome:
+    """ask: the certificate that a kubelet serves with, by address and port. resume: the `pending` of the previous slice.
+
+    client: one that does not repeat requests, because an API that is silent is nothing unusual here.
+    """
+    chosen = decided(settings)
+    kept = Waited(**resume) if resume else Waited(API, clock.now())
+    try:
+        return _Wait(settings, chosen, client, clock, ask, kept).run(check_mode)
+    except Forbidden as error:
+        # The server refuses one request at a time. All missing permissions are reported at once.
+        raise ManyFaults(rights.missing(client, chosen.policy) or list(error.faults)) from None
+
+
+class _Wait:
+    def __init__(
+        self, settings: Settings, chosen: Decided, client: Client, clock: Clock, ask: Ask, kept: Waited
+    ) -> None:
+        self._settings, self._policy, self._base = settings, chosen.policy, chosen.base
+        self._client, self._clock, self._ask, self._kept = client, clock, ask, kept
+        self._world, self._approvals = World(**kept.world), Approvals(**kept.approvals)
+        self._changed = False
+        self._lines: list[str] = []
+
+    def run(self, check_mode: bool) -> Outcome:
+        first = self._kept.installed is None
+        if first:
+            self._look(self._kept.phase, check_mode=check_mode)
+            self._kept.installed = self._snapshot().answers.installed
+        while True:
+            self._advance(self._snapshot())
+            found = self._snapshot()
+            state = install_state.state(found)
+            self._tell(found)
+            if _is_final(state, found, first):
+                return self._outcome(found, state, report.blocked(found, state))
+            if check_mode or self._finished(self._kept.phase, found):
+                return self._outcome(found, state)
+            if self._left() <= 0:
+                return self._timed_out()
+            if self._clock.slice_over(_BUSY):
+                return self._pending(found, state)
+            first = False
+            self._step()
+
+    def _snapshot(self) -> Snapshot:
+        kept, approvals = self._kept, self._approvals
+        serving = frozenset(approvals.complete) if self._policy is not None and approvals.at else None
+        requests = [Request(**one) for one in approvals.requests]
+        return dataclasses.replace(
+            self._base,
+            now=datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC),
+            api=s.Api(kept.answer or s.SILENT, self._client.where, kept.why),
+            answers=self._world.answers(requests, serving) if self._world.versions else s.Answers(),
+        )
+
+    # Phases.
+
+    def _advance(self, found: Snapshot) -> None:
+        """To the first phase that is not finished, never back: an API that is silent for a moment is no reason to begin anew."""
+        phases = self._settings.phases
+        while self._kept.phase != phases[-1] and self._finished(self._kept.phase, found):
+            self._kept.phase = phases[phases.index(self._kept.phase) + 1]
+            self._kept.since = self._clock.now()
+            # Etcd and operators are read from now on, also if they were not there before.
+            self._world.absent.clear()
+            if found.api.answer == s.ANSWERS:
+                self._look(self._kept.phase, approving=False)
+                found = self._snapshot()
+
+    def _finished(self, phase: str, found: Snapshot) -> bool:
+        if found.api.answer != s.ANSWERS:
+            return False
+        if phase == API:
+            return True
+        if phase == BOOTSTRAP:
+            return found.answers.removable
+        if phase == NODES:
+            return self._policy is None or bool(self._approvals.at and not self._approvals.waiting)
+        return self._is_settled(found)
+
+    def _is_settled(self, found: Snapshot) -> bool:
+        """An installed cluster waits for nobody: whether it is degraded is its state."""
+        kept, version = self._kept, found.answers.version
+        done = version is not None and version.completed and version.available
+        quiet = version is not None and not (version.failing or version.progressing)
+        if not (done and quiet) or progress.lagging(found.answers.operators):
+            kept.settled = 0.0
+            return bool(kept.installed) and found.answers.installed
+        kept.settled = kept.settled or self._clock.now()
+        return bool(kept.installed) or self._clock.now() - kept.settled >= SETTLED
+
+    def _left(self) -> float:
+        return self._kept.since + self._settings.limit(self._kept.phase) - self._clock.now()
+
+    # Requests.
+
+    def _look(self, phase: str, *, check_mode: bool = False, approving: bool = True) -> None:
+        """Reads what was not read yet, and approves what there is. An API that does not answer is one observation more."""
+        try:
+            read = self._read(self._world.unread(self._listed(phase), self._clock.now()))
+            # What depends on an answer that has just come, as Etcd does on a complete bootstrap.
+            read += self._read(name for name in self._listed(phase) if name not in self._world.known)
+            if approving and self._policy is not None:
+                self._approve(self._policy, check_mode)
+        except (Unreachable, Overloaded, Unauthorized) as error:
+            self._heard(_answer(error), str(error.faults[0].why or error))
+        else:
+            self._heard(s.ANSWERS, "", news=bool(read))
+
+    def _read(self, names: c.Iterable[str]) -> list[str]:
+        return self._world.read(self._client, names, self._clock.now())
+
+    def _approve(self, policy: ApprovalPolicy, check_mode: bool) -> None:
+        before = len(self._approvals.approved)
+        serving_ca = self._settings.serving_ca
+        try:
+            self._approvals.round(policy, self._client, self._clock, self._ask, serving_ca, check_mode=check_mode)
+        finally:
+            self._changed = self._changed or len(self._approvals.approved) > before
+
+    def _heard(self, answer: str, why: str, *, news: bool = False) -> None:
+        """news: whether something has changed besides the answer. The first look is no change."""
+        kept = self._kept
+        if kept.answer and (news or kept.answer != answer):
+            kept.heard = self._clock.now()
+        kept.answer, kept.why = answer, why
+
+    def _listed(self, phase: str) -> tuple[str, ...]:
+        names: tuple[str, ...] = (world.INFRASTRUCTURE, world.BOOTSTRAP, world.VERSION, world.NODES)
+        if self._world.bootstrapped[0]:
+            names += (world.ETCD,)
+        if phase in (NODES, INSTALL):
+            names += (world.OPERATORS,)
+        return (*names, world.CLIENT, world.SERVING) if self._policy is not None else names
+
+    def _watched(self) -> list[str]:
+        """Lists whose changes matter now, and that were read."""
+        early = self._kept.phase in (API, BOOTSTRAP)
+        names: tuple[str, ...] = (world.ETCD,) if self._world.bootstrapped[0] else (world.BOOTSTRAP,)
+        if not early:
+            names = (world.VERSION, world.OPERATORS)
+        names = (world.CLIENT, world.NODES, world.SERVING, *names)
+        return [name for name in names if name in self._world.versions]
+
+    def _step(self) -> None:
+        """One turn: a pause, and then either a round of approvals, or a list that was not there before, or a watch of one that was read."""
+        kept, clock = self._kept, self._clock
+        busy = clock.now() - kept.heard < _BUSY_FOR
+        self._pause(kept.due - clock.now())
+        if clock.slice_over() or self._left() <= 0:
+            return
+        length = _BUSY if busy else IDLE
+        kept.due = clock.now() + length
+        overdue, names = self._overdue(_AGAIN_BUSY if busy else _AGAIN), self._watched()
+        if overdue or not names or self._world.unread(self._listed(kept.phase), clock.now()):
+            self._look(kept.phase, approving=overdue)
+            return
+        name = names[kept.turn % len(names)]
+        kept.turn += 1
+        try:
+            changed = self._world.watch(self._client, name, self._until(length))
+        except (Unreachable, Overloaded, Unauthorized) as error:
+            self._heard(_answer(error), str(error.faults[0].why or error))
+            return
+        self._heard(s.ANSWERS, "", news=changed)
+        if changed:
+            self._look(kept.phase, approving=name in (world.CLIENT, world.SERVING, world.NODES))
+
+    def _overdue(self, again: float) -> bool:
+        """Whether requests are judged although no watch has reported one. The first round can have failed."""
+        if self._policy is None:
+            return False
+        if not self._approvals.at:
+            return True
+        waits = bool(self._approvals.waiting or self._approvals.requests)
+        return waits and self._clock.now() - self._approvals.at >= again
+
+    def _until(self, length: float) -> float:
+        end = self._clock.monotonic() + max(0.0, min(length, self._left()))
+        return end if self._clock.deadline is None else min(end, self._clock.deadline)
+
+    def _pause(self, seconds: float) -> None:
+        if self._clock.deadline is not None:
+            seconds = min(seconds, self._clock.deadline - self._clock.monotonic())
+        if seconds > 0:
+            self._clock.sleep(seconds)
+
+    # Results.
+
+    def _tell(self, found: Snapshot) -> None:
+        """Lines that the last observation did not have."""
+        now = progress.lines(found)
+        self._lines += [line for line in now if line not in self._kept.shown]
+        self._kept.shown = now
+
+    def _timed_out(self) -> Outcome:
+        """With everything read once more, because operators of an earlier phase say why it does not end, too."""
+        phase = self._kept.phase
+        if self._kept.answer == s.ANSWERS:
+            self._world.forget()
+            self._look(INSTALL)
+        found = self._snapshot()
+        state = install_state.state(found)
+        return self._outcome(found, state, report.expired(found, state, phase, self._settings.limit(phase)))
+
+    def _outcome(self, found: Snapshot, state: InstallState, failure: HwaccelError | None = None) -> Outcome:
+        approvals = self._approvals
+        values = report.values(found, state, self._kept.phase) | {
+            "complete": failure is None and self._finished(self._settings.phases[-1], found),
+            "cause": failure.faults[0].as_dict() if failure else {},
+            "approved": approvals.approved,
+            "ignored": approvals.ignored,
+            "ignored_count": approvals.ignored_count,
+            "missing_nodes": approvals.missing,
+        }
+        warned = state.name == install_state.DEGRADED and failure is None
+        warnings = [f"{found.name} is degraded: {state.why}. Next: {state.next_step}"] if warned else []
+        return Outcome(self._changed, values, warnings, failure=failure, progress=self._lines)
+
+    def _pending(self, found: Snapshot, state: InstallState) -> Outcome:
+        kept = self._kept
+        kept.world, kept.approvals = dataclasses.asdict(self._world), dataclasses.asdict(self._approvals)
+        outcome = self._outcome(found, state)
+        outcome.warnings = []
+        outcome.pending = dataclasses.asdict(kept)
+        outcome.progress = [*self._lines, report.left(state, kept.phase, self._left())]
+        return outcome
+
+
+def _is_final(state: InstallState, found: Snapshot, first: bool) -> bool:
+    """Whether no waiting changes a state. A cluster that answers under another name does not become this one, but what only is silent may come back."""
+    if state.name == install_state.FOREIGN:
+        return first or found.api.answer == s.ANSWERS
+    return first and state.name == install_state.UNREACHABLE
+
+
+def _answer(error: HwaccelError) -> str:
+    if isinstance(error, Unauthorized):
+        return s.LOCKED
+    if not isinstance(error, CertificateRejected):
+        return s.SILENT
+    text = str(error)
+    if "client certificate" in text:
+        return s.LOCKED
+    return s.UNTIMELY if any(words in text for words in _TIMES) else s.UNTRUSTED
