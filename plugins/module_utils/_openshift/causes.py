@@ -146,10 +146,13 @@ def _loop(found: Snapshot) -> Fault | None:
     if not looping:
         return None
     most = max(looping, key=lambda machine: machine.fetches)
-    what = f"{some(machine.name for machine in looping)} are installed again and again"
-    why = f"{most.name} has downloaded its ignition file {most.fetches} times: it starts from the network each time"
+    what = f"{most.name} is installed again and again"
+    others = [one.name for one in looping if one is not most]
+    why = f"it has downloaded its ignition file {most.fetches} times, and starts from the network each time"
+    if others:
+        why += f"; so have {some(others)}"
     step = "set its firmware to start from its disk first, or let dns_pxe write its boot entry (hwaccel_mac has to be that of its boot port)"
-    return Fault(what, most.name, why, step)
+    return Fault(what, "boot order", why, step)
 
 
 def _refused_file(found: Snapshot) -> Fault | None:

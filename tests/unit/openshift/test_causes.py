@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
+import re
 import typing as t
 
 import pytest
@@ -78,7 +80,7 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
     ),
     "network loop": (
         i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, fetches=4),
-        ("installed again and again", MASTER, "4 times", "disk first"),
+        (f"{MASTER} is installed again and again", "boot order", "4 times", "disk first"),
     ),
     "clock behind": (
         i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, said=f"ignition[812]: {NOT_YET}"),
@@ -147,6 +149,10 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
         ),
         ("operator storage is degraded", "1 of 2 operators", "CSI: no driver", "clusteroperator storage"),
     ),
+    "operator not available": (
+        i.installing(operators=(s.Operator("dns", available=False, reason="DNS: no pod"),), **JOINED),
+        ("operator dns is not available", "1 of 1", "DNS: no pod", "clusteroperator dns"),
+    ),
     "operator progresses": (
         i.installing(operators=(s.Operator("network", progressing=True, reason="Deploying: 3 of 5"),), **JOINED),
         ("operator network is not ready", "1 of 1", "3 of 5", "clusteroperator network"),
@@ -194,6 +200,14 @@ def test_each_hung_install_has_its_cause(name: str) -> None:
 def test_each_rule_names_a_cause() -> None:
     first = {next(rule for rule in causes._RULES if rule(found)) for found, _words in HUNG.values()}
     assert first == set(causes._RULES)
+
+
+def test_the_page_has_each_cause() -> None:
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "openshift-wait.md").read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip().strip("`") for line in page.splitlines() if line.startswith("| `")}
+    names = re.compile(r"\b\w+-?\d?\.dgxpod\.example\.com\b|(?<=operator )\w+|(?<=request of )\w+")
+    told = {names.sub("NAME", causes.likely(found).what) for found, _words in HUNG.values()}
+    assert told <= rows, told - rows
 
 
 def test_a_cause_is_one_line_that_says_all() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import pathlib
 import typing as t
 
 import pytest
@@ -142,8 +143,10 @@ def test_each_case_has_its_state(case: str) -> None:
     assert (state.name, why in state.why) == (name, True), state
 
 
-def test_each_state_has_a_case() -> None:
+def test_each_state_has_a_case_and_a_row_of_the_page() -> None:
     assert {name for _found, name, _why in CASES.values()} == set(install_state.STATES)
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "openshift-wait.md").read_text(encoding="utf-8")
+    assert [name for name in install_state.STATES if f"\n| `{name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -146,8 +146,6 @@ class _Wait:
         while self._kept.phase != phases[-1] and self._finished(self._kept.phase, found):
             self._kept.phase = phases[phases.index(self._kept.phase) + 1]
             self._kept.since = self._clock.now()
-            # Etcd and operators are read from now on, also if they were not there before.
-            self._world.absent.clear()
             if found.api.answer == s.ANSWERS:
                 self._look(self._kept.phase, approving=False)
                 found = self._snapshot()
