@@ -89,7 +89,7 @@ def _answering(found: Snapshot) -> InstallState:
     if not answers.bootstrapped:
         return InstallState(BOOTSTRAPPING, answers.evidence or "bootstrap is not complete")
     if not answers.removable:
-        return InstallState(BOOTSTRAPPED, answers.evidence)
+        return InstallState(BOOTSTRAPPED, answers.evidence or "etcd still has the member of the bootstrap machine")
     version = answers.version
     return InstallState(INSTALLING, (version and version.text) or "ClusterVersion has no completed installation")
 

@@ -131,4 +131,6 @@ def lines(found: Snapshot) -> list[str]:
         said.append(f"bootstrap: {answers.evidence}")
     elif answers.version is not None and answers.version.text:
         said.append(f"version: {answers.version.text}")
-    return [*said, *machine_lines(found), *operator_lines(answers.operators)]
+    every = [*said, *machine_lines(found), *operator_lines(answers.operators)]
+    # What a cluster says can have several lines.
+    return [" ".join(line.split()) for line in every]

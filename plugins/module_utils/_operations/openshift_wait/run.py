@@ -156,7 +156,8 @@ class _Wait:
         if phase == API:
             return True
         if phase == BOOTSTRAP:
-            return found.answers.removable
+            # What was installed before has had its bootstrap, whatever a condition says that its release did not have.
+            return found.answers.removable or bool(self._kept.installed)
         if phase == NODES:
             return self._policy is None or bool(self._approvals.at and not self._approvals.waiting)
         return self._is_settled(found)

@@ -121,6 +121,24 @@ def test_an_installed_cluster_waits_for_nobody() -> None:
     assert (cluster.writes, cluster.sent("watch"), outcome.warnings) == ([], [], [])
 
 
+def test_an_installed_cluster_has_had_its_bootstrap() -> None:
+    cluster = InstallCluster()
+    cluster.install()
+    cluster.etcd(False)
+    outcome = cluster.wait()
+    assert (outcome.failure, outcome.values["complete"], outcome.values["removable"]) == (None, True, False)
+
+
+def test_a_worker_more_is_waited_for_on_an_installed_cluster() -> None:
+    cluster = InstallCluster()
+    cluster.install()
+    cluster.remove("Node", WORKER)
+    cluster.steps = later(5, lambda: cluster.file(s.client(WORKER, "openshift")), lambda: cluster.up(WORKER))
+    outcome, _lines = cluster.slices()
+    assert (outcome.failure, outcome.values["complete"]) == (None, True)
+    assert [one["node"] for one in outcome.values["approved"]] == [WORKER]
+
+
 def test_an_installed_cluster_that_is_degraded_is_a_warning() -> None:
     cluster = InstallCluster()
     cluster.install()
