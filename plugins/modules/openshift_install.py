@@ -227,7 +227,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "path": {"type": "path", "required": True},
     "program": {"type": "path", "required": True},
     "method": {"type": "str", "choices": ["upi", "in_place", "agent"], "default": "upi"},
-    "files": {"type": "dict", "required": True, "no_log": True},
+    # Without no_log, which would hide "master", "3" and the like everywhere in the result. It is never shown.
+    "files": {"type": "dict", "required": True, "no_log": False},
     "own_approver": {"type": "bool", "default": False},
     "architecture": {"type": "str", "choices": ["x86_64", "aarch64", "ppc64le", "s390x"], "default": "x86_64"},
     "stream": {"type": "str"},

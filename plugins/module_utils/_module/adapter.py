@@ -23,8 +23,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CL
 #: A longer parameter is named in `invocation` and in the system log, but not shown, because manifests would double every result
 #: and can contain Secrets.
 _LONGEST_SHOWN = 400
-#: Never shown, even if short, because they contain manifests or a whole kubeconfig.
-_NEVER_SHOWN = frozenset({"definition", "kubeconfig", "made", "patches", "texts", "wait_resume", "workloads"})
+#: Never shown, even if short, because they contain manifests, inputs of an installation or a whole kubeconfig. Most have no no_log, which would replace each
+#: of their texts and numbers wherever it occurs in the result, such as in a checksum.
+_NEVER_SHOWN = frozenset({"definition", "files", "kubeconfig", "made", "patches", "texts", "wait_resume", "workloads"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,11 @@ class _Module(AnsibleModule):
         }
         # If a suboption has a wrong type, AnsibleModule fails before it has collected these itself, and would show them in `invocation`.
         self.no_log_values.update(_secrets(self.argument_spec, self.params))
+
+    def fail_json(self, msg: str, **result: t.Any) -> t.NoReturn:
+        # If an option is invalid, AnsibleModule fails by itself, with all options as they are.
+        result.setdefault("invocation", {"module_args": shown_parameters(self.params)})
+        super().fail_json(msg, **result)
 
     def _log_invocation(self) -> None:
         full, self.params = self.params, shown_parameters(self.params)

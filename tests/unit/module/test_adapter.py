@@ -187,6 +187,28 @@ def test_manifests_and_secrets_are_neither_returned_nor_logged(run: t.Callable[.
     )
 
 
+def test_options_that_are_never_shown_are_not_shown_with_an_invalid_one_either(run: t.Callable[..., Result]) -> None:
+    """AnsibleModule fails by itself then, before anything of a kubeconfig could be masked."""
+    options = {
+        "kubeconfig": {"users": [{"user": {"token": "planted-1"}}]},
+        "files": {"install-config.yaml": {"pullSecret": "planted-2", "replicas": 3}},
+        "definition": {"kind": "Secret", "data": {"a": "planted-3"}},
+        "choice": "planted-no",
+        "number": 3,
+    }
+    spec = {
+        "definition": {"type": "raw"},
+        "files": {"type": "dict"},
+        "choice": {"choices": ["yes"]},
+        "number": {"type": "int"},
+    }
+    result = run(options, lambda _params, _context: Outcome(), spec)
+    assert result["failed"] and "choice must be one of" in result["msg"]
+    shown = result.get("invocation", {}).get("module_args", {"number": 3})
+    assert shown["number"] == 3, "what is no secret is shown"
+    assert all(f"planted-{number}" not in json.dumps(result) for number in (1, 2, 3))
+
+
 def test_secrets_of_a_kubeconfig_are_masked_once_the_client_is_created(run: t.Callable[..., Result]) -> None:
     kubeconfig = {
         "current-context": "x",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import copy
 import pathlib
 import typing as t
@@ -23,12 +24,14 @@ _VARIABLES = {
 }
 
 
-def played(folder: pathlib.Path, entry: str, *arguments: str, **cluster: t.Any) -> tuple[int, str]:
-    """cluster: variables of the cluster's host. Returns the exit code and the output."""
+def played(
+    folder: pathlib.Path, entry: str, *arguments: str, environment: c.Mapping[str, str] | None = None, **cluster: t.Any
+) -> tuple[int, str]:
+    """environment: of ansible-playbook, in addition; cluster: variables of the cluster's host. Returns the exit code and the output."""
     inventory = copy.deepcopy(EXAMPLE)
     inventory["gpu_clusters"]["hosts"]["edge"] |= cluster
     role = {"name": "hwaccel.gpu.cluster_openshift", "tasks_from": entry}
     tasks = [{"name": "Run the role", "ansible.builtin.include_role": role}]
     play = {"name": "OpenShift", "hosts": "gpu_clusters", "gather_facts": False, "vars": _VARIABLES, "tasks": tasks}
     (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
-    return run(folder, f"{folder}/play.yml", inventory, "--diff", "-vvv", *arguments)
+    return run(folder, f"{folder}/play.yml", inventory, "--diff", "-vvv", *arguments, **(environment or {}))
