@@ -11,10 +11,21 @@ import typing as t
 REDACTED = "(redacted)"
 #: Up to the last @ of the authority, because passwords with an @ occur in practice, although they are invalid in a URL.
 _USERINFO = re.compile(r"""(?<=://)[^/\s"']+@""")
+#: Of a value that is nothing but a URL, or should be one: there an invalid password can also have slashes, quotes and spaces.
+_WHOLE = re.compile(r"(?<=://).*@")
 
 
 def in_url(text: str) -> bool:
     return _USERINFO.search(text) is not None
+
+
+def in_value(text: str) -> bool:
+    """As in_url, for a text that is no sentence. In doubt there are credentials."""
+    return _WHOLE.search(text) is not None
+
+
+def redacted_value(text: str) -> str:
+    return _WHOLE.sub(f"{REDACTED}@", text)
 
 
 def redacted(value: t.Any) -> t.Any:

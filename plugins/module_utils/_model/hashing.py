@@ -10,6 +10,8 @@ import json
 import pathlib
 import typing as t
 
+_ROUNDS = 200_000
+
 
 def canonical(value: t.Any) -> str:
     """Canonical text of a value: sorted keys, no spaces."""
@@ -19,6 +21,11 @@ def canonical(value: t.Any) -> str:
 def digest(value: t.Any) -> str:
     """128 bits of SHA-256 over the canonical JSON: enough to distinguish two desired states, short enough for thousands in one record."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def stretched(secret: str, purpose: str) -> str:
+    """A key from a text that may be weak: each attempt to guess it takes a tenth of a second. purpose: keys of different ones differ."""
+    return hashlib.pbkdf2_hmac("sha256", secret.encode("utf-8", "surrogatepass"), purpose.encode(), _ROUNDS).hex()
 
 
 def file_digest(path: pathlib.Path, kind: str = "sha256") -> str:

@@ -68,7 +68,7 @@ def shown(value: t.Any) -> str:
         return "a dictionary"
     if isinstance(value, (list, tuple, set, frozenset)):
         return "a list"
-    text = credentials.redacted(str(value))
+    text = credentials.redacted_value(str(value))
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 

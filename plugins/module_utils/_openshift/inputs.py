@@ -18,13 +18,14 @@ import math
 import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import canonical
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.strict_json import below
 
 #: A value that is not shown. What follows is an HMAC with the salt of the record: without that, a weak password could be guessed from its hash in a log.
 _HASHED = "hmac-sha256:"
-_SECRET_KEY = re.compile(r"pass|secret|token|credential|private|auth|apikey|\.key$|keyfile", re.IGNORECASE)
-_USER_IN_URL = re.compile(r"[a-z0-9+.-]+://[^/?#\s]*@", re.IGNORECASE)
+#: A trust bundle is none, but users have put keys in it.
+_SECRET_KEY = re.compile(r"pass|secret|token|credential|private|auth|apikey|\.key$|keyfile|trustbundle$", re.IGNORECASE)
 #: Longer texts are files inside a value, such as contents in an ignition file or a trust bundle, and would not fit into a message.
 _LONGEST_SHOWN = 200
 _SHOWN_HASH = 8
@@ -44,8 +45,7 @@ class Inputs:
         """documents: parsed ones by the name of their file; salt: of the record, the same for all that are compared."""
         found: dict[str, t.Any] = {}
         for name, document in documents.items():
-            secret = isinstance(document, dict) and document.get("kind") == "Secret"
-            for key, value, hidden in _leaves(document, "", secret, secret):
+            for key, value, hidden in _leaves(document):
                 found[f"{name}: {key}" if key else name] = _hashed(value, salt) if hidden else value
         return cls(found)
 
@@ -90,8 +90,7 @@ def secrets_of(documents: c.Mapping[str, t.Any]) -> tuple[str, ...]:
     """The texts whose hashes `Inputs.of` keeps, and those inside a pull secret: wherever a program prints its inputs, they are hidden."""
     found: set[str] = set()
     for document in documents.values():
-        secret = isinstance(document, dict) and document.get("kind") == "Secret"
-        for _key, text, hidden in _leaves(document, "", secret, secret):
+        for _key, text, hidden in _leaves(document):
             if hidden and isinstance(text, str):
                 found.update({text}, _inside(text))
     return tuple(text for text in found if len(text) >= _SHORTEST)
@@ -100,25 +99,28 @@ def secrets_of(documents: c.Mapping[str, t.Any]) -> tuple[str, ...]:
 def _inside(text: str) -> c.Iterator[str]:
     """The texts in a document in JSON, such as a pull secret."""
     with contextlib.suppress(ValueError):
-        yield from (
-            value for _key, value, _hidden in _leaves(json.loads(text), "", False, True) if isinstance(value, str)
-        )
+        yield from (value for _key, value, _hidden in _leaves(json.loads(text)) if isinstance(value, str))
 
 
-def _leaves(value: t.Any, key: str, secret: bool, hidden: bool) -> c.Iterator[tuple[str, t.Any, bool]]:
-    """(key, value, whether it is hidden) of everything below. secret: of a Secret, whose metadata alone are shown. Empty collections are values."""
+def _leaves(value: t.Any, key: str = "", hidden: bool = False) -> c.Iterator[tuple[str, t.Any, bool]]:
+    """(key, value, whether it is hidden) of everything below. Empty collections are values."""
     if isinstance(value, dict) and value:
+        shown = shown_keys(value)
         for name, item in value.items():
-            place = below(key, str(name))
-            shown = secret and place in ("apiVersion", "kind", "type", "metadata")
-            yield from _leaves(item, place, secret, (hidden and not shown) or bool(_SECRET_KEY.search(str(name))))
+            secret = hidden or is_secret_key(str(name)) or (shown is not None and name not in shown)
+            yield from _leaves(item, below(key, str(name)), secret)
     elif isinstance(value, list) and value:
         for position, item in enumerate(value):
-            yield from _leaves(item, f"{key}[{position}]", secret, hidden)
+            yield from _leaves(item, f"{key}[{position}]", hidden)
     elif isinstance(value, (dict, list)):
         yield key, "{}" if isinstance(value, dict) else "[]", False
     else:
-        yield key, _scalar(value), hidden or _hidden(value)
+        yield key, _scalar(value), hidden or is_hidden(value)
+
+
+def shown_keys(document: c.Mapping[str, t.Any]) -> tuple[str, ...] | None:
+    """Of a Secret, also in a List, the keys whose values may be shown; None for anything else."""
+    return ("apiVersion", "kind", "type", "metadata") if document.get("kind") == "Secret" else None
 
 
 def _scalar(value: t.Any) -> t.Any:
@@ -127,12 +129,17 @@ def _scalar(value: t.Any) -> t.Any:
     return value if finite and isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def _hidden(value: t.Any) -> bool:
+def is_secret_key(name: str) -> bool:
+    """Whether nothing below a key with this name is shown."""
+    return bool(_SECRET_KEY.search(name))
+
+
+def is_hidden(value: t.Any) -> bool:
     """Whether a value is not shown whatever its key is: contents of files, and URLs with credentials."""
     if not isinstance(value, str):
         return isinstance(value, bytes)
     contents = len(value) > _LONGEST_SHOWN or "\n" in value.strip() or value.startswith("data:")
-    return contents or bool(_USER_IN_URL.search(value))
+    return contents or credentials.in_value(value)
 
 
 def _hashed(value: t.Any, salt: str) -> str:
@@ -140,10 +147,19 @@ def _hashed(value: t.Any, salt: str) -> str:
     return _HASHED + hmac.new(salt.encode("utf-8"), text, hashlib.sha256).hexdigest()
 
 
+def shown_hash(value: t.Any, salt: str) -> str:
+    """What messages have in the place of a secret. salt: not public, the same for all that are compared."""
+    return _short(_hashed(_scalar(value), salt))
+
+
+def _short(hashed: str) -> str:
+    return f"hash {hashed[len(_HASHED) :][:_SHOWN_HASH]}…"
+
+
 def _shown(inputs: Inputs, key: str) -> str:
     if key not in inputs.values:
         return ""
     value = inputs.values[key]
     if isinstance(value, str) and value.startswith(_HASHED):
-        return f"hash {value[len(_HASHED) :][:_SHOWN_HASH]}…"
+        return _short(value)
     return canonical(value)

@@ -105,6 +105,18 @@ def test_secrets_differ_by_hash_only(path: str) -> None:
     assert found.count("hash ") == 2
 
 
+@pytest.mark.parametrize("sign", ["?", "#", "'", '"', " ", "/", "@"])
+def test_a_password_in_a_url_may_have_any_character(sign: str) -> None:
+    found = Inputs.of({"a": {"proxy": f"http://user:planted{sign}planted@proxy"}}, SALT)
+    assert "planted" not in str(found)
+
+
+def test_secrets_inside_a_list_of_objects_are_hashed() -> None:
+    secret = {"kind": "Secret", "metadata": {"name": "s"}, "stringData": {"word": "planted"}}
+    found = Inputs.of({"a": {"kind": "List", "items": [secret]}}, SALT).values
+    assert "planted" not in str(found) and found["a: items[0].metadata.name"] == "s"
+
+
 def test_no_value_that_is_kept_is_a_secret() -> None:
     kept = Inputs.of(DOCUMENTS, SALT).values
     assert "planted" not in str(dict(kept))

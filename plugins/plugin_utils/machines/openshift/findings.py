@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
-import hashlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import inputs
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import MASTER, Address, Machine, Network
 
 INSTALL_CONFIG, AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
@@ -22,7 +22,7 @@ INSTALL_CONFIG, AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
 UPI, IN_PLACE, AGENT = "upi", "in_place", "agent"
 METHODS = (UPI, IN_PLACE, AGENT)
 Document = c.Mapping[str, t.Any]
-#: Values that messages show by their hash only, by the end of their key.
+#: Values that messages do not show, or by their hash, by the end of their key.
 SECRET = ("pullSecret", "additionalTrustBundle", "password")
 #: Variables from which values come, by the beginning of their key. The first one that fits counts.
 _VARIABLES = {
@@ -86,6 +86,7 @@ class Site:
     machines: of the cluster, in the order of the inventory, with the bootstrap machine. balancers: addresses of the load balancer by their variables.
     internal: networks of OVN-Kubernetes that users set, by their names (join, transit, masquerade). several_disks: names of machines with more than one.
     on_hypervisor: names of virtual machines. mtu: of the cluster network, 0 for the default.
+    salt: of the hashes of secrets, "" without a pull secret, from which it is made: who sees hashes does not have it, and later runs have the same.
     fips_host: whether the host that runs the installer is in FIPS mode, and clock_offset: seconds between its clock and the boot server's, None if unknown.
     """
 
@@ -101,10 +102,15 @@ class Site:
     mtu: int = 0
     fips_host: bool | None = None
     clock_offset: float | None = None
+    salt: str = ""
 
     def at(self, path: str) -> t.Any:
         """The value at a path such as controlPlane.replicas, None if there is none."""
         return at(self.config, path)
+
+    def hashed(self, secret: str) -> str:
+        """A secret for messages: enough to tell two of one site apart."""
+        return inputs.shown_hash(secret, self.salt)
 
     @property
     def masters(self) -> list[Machine]:
@@ -121,15 +127,8 @@ def at(document: t.Any, path: str) -> t.Any:
 
 
 def shown(key: str, value: t.Any) -> str:
-    """A value for messages, of secrets the beginning of the hash."""
-    if key.endswith(SECRET) and isinstance(value, str):
-        return hashed(value)
-    return values.shown(value)
-
-
-def hashed(text: str) -> str:
-    """Enough to tell two values apart."""
-    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    """A value for messages. Of secrets it is not shown, also where it is a number."""
+    return "the value" if key.endswith(SECRET) and values.scalar(value) else values.shown(value)
 
 
 def one_of(key: str, value: t.Any, known: c.Collection[str], document: str = INSTALL_CONFIG) -> c.Iterator[Finding]:

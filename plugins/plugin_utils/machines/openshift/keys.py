@@ -20,7 +20,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.fin
     Finding,
     Site,
     one_of,
-    shown,
 )
 
 _PULL, _SSH, _BUNDLE = "pullSecret", "sshKey", "additionalTrustBundle"
@@ -40,7 +39,7 @@ def pull_secret(site: Site) -> c.Iterator[Finding]:
         next_step = "copy the pull secret as it is, in single quotes (cluster_openshift_pull_secret)"
         yield Finding(
             _PULL,
-            f"the pull secret {shown(_PULL, text)} cannot be read" if text else "there is no pull secret",
+            f"the pull secret ({site.hashed(text)}) cannot be read" if text else "there is no pull secret",
             why,
             next_step,
         )
@@ -130,7 +129,7 @@ def trust_bundle(site: Site) -> c.Iterator[Finding]:
                 yield Finding(_BUNDLE, what, "", "give certificates of authorities in PEM only")
         if not blocks or after or "-----BEGIN" in rest:
             why = "the installer reads certificates in PEM, and nothing after the last one"
-            yield Finding(_BUNDLE, f"{shown(_BUNDLE, text)} is not a bundle of certificates", why)
+            yield Finding(_BUNDLE, f"the text ({site.hashed(text)}) is not a bundle of certificates", why)
     policy = site.at("additionalTrustBundlePolicy")
     if policy:
         yield from one_of("additionalTrustBundlePolicy", policy, (PROXY_ONLY, ALWAYS))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import ipaddress
+import secrets
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml, values
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import hashing, plain_yaml, values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import (
@@ -43,6 +44,7 @@ class _Inputs:
     faults: tuple[dict[str, t.Any], ...]
     notes: tuple[dict[str, t.Any], ...]
     schedulable: bool
+    salt: str
 
 
 def checked(settings: _Data) -> dict[str, t.Any]:
@@ -56,7 +58,7 @@ def checked(settings: _Data) -> dict[str, t.Any]:
     """
     made = _inputs(settings)
     shown = [
-        {"path": one.path, "secret": one.secret, "shown": plain_yaml.text([redaction.redacted(one.body)])}
+        {"path": one.path, "secret": one.secret, "shown": plain_yaml.text([redaction.redacted(one.body, made.salt)])}
         for one in made.files
     ]
     return {
@@ -100,6 +102,7 @@ def _inputs(given: _Data) -> _Inputs:
         (*(fault.as_dict() for fault in faults), *(one.as_dict() for one in told if not one.note)),
         tuple(one.as_dict() for one in told if one.note),
         manifests.schedulable(settings["method"], found),
+        site.salt,
     )
 
 
@@ -129,8 +132,14 @@ def site_of(
         settings["network_mtu"],
         settings["fips_host"],
         settings["clock_offset"],
+        _salt(config),
     )
     return site, [*typing, *more]
+
+
+def _salt(config: _Data) -> str:
+    """Of a cluster without a pull secret, which is a problem, secrets have no hash that could be used later."""
+    return hashing.stretched(str(config.get("pullSecret") or secrets.token_hex()), "hwaccel.gpu hashes of secrets")
 
 
 def _balancers(given: c.Mapping[str, str]) -> tuple[dict[str, machines.Address], list[Fault]]:

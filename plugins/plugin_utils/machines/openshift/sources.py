@@ -30,6 +30,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.net
 
 _DIGEST, _CONTENT = "imageDigestSources", "imageContentSources"
 _POLICIES = ("", "AllowContactingSource", "NeverContactSource")
+#: Other characters have to be encoded by %.
+_USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
 _SCHEMES = {"httpProxy": ("http",), "httpsProxy": ("http", "https")}
 #: distribution/reference: components of a path.
 _PATH = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*")
@@ -51,25 +53,31 @@ def proxy(site: Site) -> c.Iterator[Finding]:
 
 
 def _proxy(site: Site, key: str, text: str, schemes: tuple[str, ...]) -> c.Iterator[Finding]:
-    try:
-        read = urllib.parse.urlsplit(text)
-        host = read.hostname or ""
-    except ValueError:
-        yield Finding(
-            key, f"{shown(key, text)} is not an address", "", "give one such as http://proxy.example.com:3128"
-        )
+    read = _read(text)
+    if read is None:
+        what = f"{shown(key, text)} is not an address"
+        yield Finding(key, what, "", "give one such as http://proxy.example.com:3128")
         return
-    if not read.scheme or not (host or text.startswith("/")):
-        yield Finding(
-            key, f"{shown(key, text)} is not an address", "", "give one such as http://proxy.example.com:3128"
-        )
-        return
+    host = read.hostname or ""
     if read.scheme not in schemes:
         why = "a proxy of HTTP is reached by HTTP" if schemes == ("http",) else ""
         yield Finding(key, f"the scheme {shown(key, read.scheme)} is not supported", why, f"use {' or '.join(schemes)}")
     for what, path in (("cluster", "networking.clusterNetwork"), ("service", "networking.serviceNetwork")):
         if any(_inside(host, str(one)) for one in all_of(site, path)):
             yield Finding(key, f"{host} is in the {what} network", "machines do not reach it", "give another address")
+
+
+def _read(text: str) -> urllib.parse.SplitResult | None:
+    """As net/url of Go reads it, or None if it does not."""
+    try:
+        read = urllib.parse.urlsplit(text)
+        _port = read.port
+    except ValueError:
+        return None
+    user, _at, _rest = read.netloc.rpartition("@")
+    if not read.scheme or not (read.hostname or text.startswith("/")) or not _USER.fullmatch(user):
+        return None
+    return read
 
 
 def _inside(host: str, text: str) -> bool:

@@ -449,6 +449,20 @@ def test_no_message_has_a_secret() -> None:
     assert planted not in str(role.checked({**SETTINGS, "install_config": given}))
 
 
+@pytest.mark.parametrize("sign", ["?", "#", '"', " ", "/", "\\"])
+def test_a_password_of_a_proxy_has_to_be_encoded(sign: str) -> None:
+    """The installer reads it as another address, or not at all."""
+    found = [one.finding for one in told(changed({"proxy": {"httpProxy": f"http://u:pl4nted{sign}pl4nted@p:3128"}}))]
+    (wrong,) = [one for one in found if one.key == "proxy.httpProxy"]
+    assert wrong.what == "'http://(redacted)@p:3128' is not an address"
+
+
+@pytest.mark.parametrize("password", ["pl4nted'pl4nted", "a@b", "a%20b", "a:b", ""])
+def test_a_password_of_a_proxy_that_can_be_read(password: str) -> None:
+    found = told(changed({"proxy": {"httpProxy": f"http://u:{password}@p:3128"}}))
+    assert [one for one in found if one.finding.key.startswith("proxy")] == []
+
+
 def test_a_message_tells_what_may_be_set() -> None:
     (only,) = [one for one in told(changed({"compute.0.name": "gpu"})) if one.rule == "compute"]
     (many,) = [one for one in told(changed({"featureSet": "TechPreview"})) if one.rule == "featureSet"]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import typing as t
 
@@ -268,25 +269,97 @@ def test_a_pull_secret_that_became_a_dictionary_is_text_again() -> None:
     assert json.loads(made["install-config.yaml"]["pullSecret"]) == json.loads(SETTINGS["pull_secret"])
 
 
-def test_what_is_shown_has_no_secret_and_tells_two_apart() -> None:
-    secret = {
+#: In a manifest and a MachineConfig, at places where users put them.
+PLANTED: list[dict[str, t.Any]] = [
+    {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": "s", "namespace": "n"},
         "stringData": {"a": "pl4nted"},
+        "data": {"b": "cGw0bnRlZDpwbDRudGVk", "c": 12345678},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "namespace": "n"},
+        "data": {
+            "tls.pem": "-----BEGIN PRIVATE KEY-----\npl4nted\n-----END PRIVATE KEY-----\n",
+            "clientSecret": "pl4nted",
+            "url": "https://user:pl4n'ted@registry.example.com",
+            "file": "data:;base64,cGw0bnRlZDpwbDRudGVk",
+        },
+    },
+    {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfig",
+        "metadata": {"name": "m", "labels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "spec": {
+            "config": {
+                "ignition": {"version": "3.2.0"},
+                "passwd": {"users": [{"name": "core", "passwordHash": "$6$pl4nted"}]},
+                "storage": {"files": [{"path": "/etc/k", "contents": {"source": "data:;base64,cGw0bnRlZDpwbDRudGVk"}}]},
+                "systemd": {"units": [{"name": "a.service", "contents": "[Service]\nEnvironment=TOKEN=pl4nted\n"}]},
+            }
+        },
+    },
+]
+_URL = "http://user:pl4nted{}pl4nted@proxy:3128"
+
+
+def planted() -> dict[str, t.Any]:
+    fencing = {
+        "credentials": [{"hostname": "a", "password": "pl4nted"}, {"hostname": "b", "password": 12345678}],
     }
-    given = {
+    return {
         **SETTINGS,
-        "manifests": [secret],
+        "manifests": PLANTED[:2],
+        "machine_configs": PLANTED[2:],
         "pull_secret": '{"auths":{"quay.io":{"auth":"cGw0bnRlZDpwbDRudGVk"}}}',
-        "proxy": {"http": "http://user:pl4nted@proxy:3128"},
+        "proxy": {"http": _URL.format("?"), "https": _URL.format("'")},
+        "install_config": {"controlPlane": {"fencing": fencing}, "additionalTrustBundle": "pl4nted"},
     }
-    shown = str(role.checked(given))
-    assert "pl4nted" not in shown and "cGw0bnRlZDpwbDRudGVk" not in shown and "sha256:" in shown
-    other = {**given, "proxy": {"http": "http://user:0ther@proxy:3128"}}
-    assert str(role.checked(other)) != shown
-    secrets = {one["path"] for one in role.checked(given)["files"] if one["secret"]}
-    assert secrets == {"install-config.yaml", "openshift/99_hwaccel-gpu-001-secret-s.yaml"}
+
+
+SHOWN = ("pl4nted", "pl4n'ted", "cGw0bnRlZDpwbDRudGVk", "12345678", "$6$")
+
+
+@pytest.mark.parametrize("sign", ["", "?", "#", "'", '"', " ", "/", "@"])
+def test_what_is_shown_has_no_secret_and_tells_two_apart(sign: str) -> None:
+    given = planted()
+    given["proxy"]["http"] = _URL.format(sign)
+    shown = role.checked(given)
+    assert [one for one in SHOWN if one in str(shown)] == []
+    texts = {one["path"]: one["shown"] for one in shown["files"]}
+    other = {**given["proxy"], "https": _URL.format("0ther")}
+    assert str(role.checked({**given, "proxy": other})) != str(shown)
+    assert "httpProxy: http://(redacted)@proxy:3128 (hash " in texts["install-config.yaml"].replace("'http", "http")
+    assert "metadata:\n  name: s\n" in texts["openshift/99_hwaccel-gpu-002-secret-s.yaml"]
+    secrets = {one["path"] for one in shown["files"] if one["secret"]}
+    assert secrets >= {"install-config.yaml", "openshift/99_hwaccel-gpu-002-secret-s.yaml"}
+
+
+def test_a_secret_that_is_a_number_is_not_shown_where_it_is_refused() -> None:
+    for key in ("pullSecret", "additionalTrustBundle"):
+        told = [one["text"] for one in role.checked({**SETTINGS, "install_config": {key: 12345678}})["faults"]]
+        assert any(one.startswith(f"the value is not text ({key}") for one in told), told
+        assert "12345678" not in str(told)
+
+
+def test_hashes_are_those_of_the_next_run_and_cannot_be_computed_without_the_pull_secret() -> None:
+    """Otherwise a weak password could be guessed from its hash in a log."""
+    given = planted()
+
+    def hashed(**changed: t.Any) -> str:
+        (text,) = [
+            one["shown"] for one in role.checked({**given, **changed})["files"] if one["path"].endswith("secret-s.yaml")
+        ]
+        return str(yaml.safe_load(text)["stringData"]["a"])
+
+    assert hashed() == hashed()
+    assert hashed() != hashed(pull_secret='{"auths":{"quay.io":{"auth":"b3RoZXI6b3RoZXI="}}}')
+    assert hashed(pull_secret="") != hashed(pull_secret=""), "nothing is known that could be the salt"
+    plain = hashlib.sha256(b"pl4nted").hexdigest()
+    assert hashed()[5:13] not in plain
 
 
 GROUPS = {
