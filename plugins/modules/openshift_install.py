@@ -23,7 +23,7 @@ author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
   path:
-    description: Folder of the installation. Its parent has to exist.
+    description: Absolute path of the folder of the installation. The folder above is created with mode 0700 if it does not exist.
     type: path
     required: true
   program:

@@ -438,7 +438,7 @@ def test_keys_of_elliptic_curves(installation: Installation) -> None:
     ("options", "parts"),
     [
         ({"files": {}}, ["install-config.yaml is missing"]),
-        ({"files": {"install-config.yaml": "a: [b"}}, ["no YAML", "install-config.yaml, line 1"]),
+        ({"files": {"install-config.yaml": "a: b: c"}}, ["not valid YAML", "install-config.yaml, line 1"]),
         ({"files": {"install-config.yaml": "only text"}}, ["holds no object"]),
         ({"files": {"install-config.yaml": ""}}, ["holds no object"]),
         ({"files": {"install-config.yaml": {"a": 1}, "../x.yaml": {"a": 1}}}, ["does not read this file", "../x.yaml"]),
@@ -448,7 +448,14 @@ def test_keys_of_elliptic_curves(installation: Installation) -> None:
         ({"margin": -1.0, "timeout": 0.0}, ["margin is not positive", "timeout is not positive"]),
         ({"program": "/nonexistent/openshift-install"}, ["cannot be started", "check the path"]),
         ({"program": "/bin/true"}, ["not openshift-install"]),
-        ({"path": "/nonexistent/parent/folder"}, ["cannot be locked", "create the parent folder"]),
+        ({"path": "/nonexistent/above/parent/folder"}, ["cannot be locked", "create the parent folder"]),
+        ({"path": "/dev/null/folder"}, ["cannot be locked", "Not a directory"]),
+        ({"margin": float("nan"), "timeout": float("inf")}, ["margin is not positive", "timeout is not positive"]),
+        ({"stream": "rhel-11"}, ["unknown flag: --stream"]),
+        ({"mirror": "mirror.example.com/rhcos"}, ["'mirror.example.com/rhcos' is not the address", "mirror"]),
+        ({"mirror": "http://u:pl4nted@m.example.com/?x"}, ["'http://(redacted)@m.example.com/?x' is not the address"]),
+        ({"architecture": "riscv64"}, ["has no riscv64", "release for this architecture"]),
+        ({"path": "installations/dgxpod"}, ["'installations/dgxpod' is no absolute path"]),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_touched(
@@ -457,7 +464,7 @@ def test_bad_input_is_refused_before_anything_is_touched(
     with pytest.raises(HwaccelError) as told:
         installation.run(**options)
     assert all(part in str(told.value) for part in parts), str(told.value)
-    assert installation.names() <= {"dgxpod.hwaccel-gpu.lock"} and installation.created() == 0
+    assert installation.names() == set() and installation.created() == 0
 
 
 def test_a_file_in_the_place_of_the_folder(installation: Installation) -> None:

@@ -105,6 +105,26 @@ def test_places_that_cannot_be_are_refused_before_anything_is_touched(
     assert not site.folder.parent.exists() and "Traceback" not in output
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {
+                "cluster_openshift_timeout": 0,
+                "cluster_openshift_margin": -1,
+                "cluster_openshift_artifacts_mirror": ["mirror"],
+            },
+            ["timeout is not positive", "margin is not positive", "is not the address of a folder"],
+        ),
+        ({"cluster_openshift_stream": 9}, ["unknown flag: --stream"]),
+    ],
+)
+def test_options_that_the_module_refuses_leave_no_trace(site: Site, given: dict[str, t.Any], says: list[str]) -> None:
+    code, output = site.play(**given)
+    assert code == 2 and all(one in output for one in says), output[-3000:]
+    assert not site.folder.parent.exists() and "Traceback" not in output
+
+
 def test_the_installer_is_fetched_once_and_only_by_its_checksum(site: Site) -> None:
     mirror = site.place / "mirror"
     mirror.mkdir()

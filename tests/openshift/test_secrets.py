@@ -197,7 +197,7 @@ def test_secrets_of_modules_are_nowhere(tmp_path: pathlib.Path, keys: str) -> No
         "pullSecret (hash ",
         "value of method must be one of",
         "pullSecret: Invalid value",
-        "the file is no YAML",
+        "it is not valid YAML (files: install-config.yaml, line",
         '"private_keys": [',
         "the ignition file cannot be read",
         "value of profile must be one of",

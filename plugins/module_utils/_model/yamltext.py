@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
+
+#: In errors of PyYAML, what is followed by its name.
+_NAMED = re.compile(r"\b(alias|anchor|tag handle|tag)\b[^'\"]*['\"].*", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Document:
 
 def documents(text: str, origin: str) -> tuple[list[Document], list[Fault]]:
     """Documents of a text; an invalid document is an error with file, document and line, and the documents before it are kept."""
-    yaml = _yaml()
+    yaml = library()
     found: list[Document] = []
     loader: t.Any = None
     try:
@@ -45,16 +49,18 @@ def documents(text: str, origin: str) -> tuple[list[Document], list[Fault]]:
 def _fault(error: Exception, origin: str, number: int) -> Fault:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"{origin}, document {number}" + (f", line {mark.line + 1}, column {mark.column + 1}" if mark else "")
-    why = (
-        getattr(error, "problem", None)
-        or getattr(error, "reason", None)
-        or " ".join(str(error).split())[:200]
-        or type(error).__name__
-    )
-    return Fault("the manifest is not valid YAML", where, str(why), "correct it; nothing was changed")
+    why = problem(error) or " ".join(str(error).split())[:200] or type(error).__name__
+    return Fault("the manifest is not valid YAML", where, why, "correct it; nothing was changed")
 
 
-def _yaml() -> t.Any:
+def problem(error: Exception) -> str:
+    """What an error of PyYAML is about, without a part of the text: a password that begins with * or ! is an alias or a tag."""
+    why = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "")
+    return _NAMED.sub(r"\1", why)
+
+
+def library() -> t.Any:
+    """PyYAML. Raises HwaccelError if it is missing."""
     try:
         import yaml
     except ImportError:

@@ -32,9 +32,14 @@ ARTIFACTS = "boot-artifacts"
 
 @contextlib.contextmanager
 def locked(path: pathlib.Path) -> c.Iterator[int]:
-    """Locks the place of a folder against other runs, and yields the descriptor that holds the lock. Raises HwaccelError if another run has it."""
+    """Locks the place of a folder against other runs, and yields the descriptor that holds the lock. Raises HwaccelError if another run has it.
+
+    The folder above is created, but none above that: a path that nobody has is a mistake, or a file system that is not mounted.
+    """
     place = pathlib.Path(f"{path}{_LOCK}")
     try:
+        with contextlib.suppress(FileExistsError):
+            path.parent.mkdir(mode=0o700)
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         next_step = "create the parent folder, and run as a user who can write to it"

@@ -8,15 +8,16 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import datetime
+import math
 import pathlib
 import re
 import secrets
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import _deps
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml, strict_yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import shown
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import decision, lifetimes, places
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.inputs import Inputs, secrets_of
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.observed import (
@@ -33,6 +34,7 @@ UPI, IN_PLACE, AGENT = "upi", "in_place", "agent"
 _APPROVER = "approve-csr.service"
 _CREATES = (decision.CREATE, decision.REGENERATE)
 _INSTALL_CONFIG, _AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _PLACE = re.compile(r"(?:manifests|openshift)/[A-Za-z0-9][A-Za-z0-9_.-]*\.(?:ya?ml|json)")
 
 
@@ -87,13 +89,13 @@ def run(params: t.Mapping[str, t.Any], now: datetime.datetime, check_mode: bool)
         outcome.values["artifacts"] = {}
         return outcome
     program = Program(settings.program, secrets_of(settings.documents))
+    # What the program says of itself comes before anything is touched: another program, or one without this stream, is an error without a trace.
+    tool = program.tool()
+    found = artifacts(program, params["architecture"], params.get("stream") or "", params.get("mirror") or "")
     with places.locked(settings.path) as held:
-        tool = program.tool()
         outcome = _Installation(settings, now, tool).done(program, tool, held)
     if outcome.failure is None:
-        outcome.values["artifacts"] = artifacts(
-            program, params["architecture"], params.get("stream") or "", params.get("mirror") or ""
-        )
+        outcome.values["artifacts"] = found
     return outcome
 
 
@@ -113,12 +115,7 @@ def _settings(params: t.Mapping[str, t.Any]) -> Settings:
             where = f"files: {name}"
             next_step = f"choose {' or '.join(wanted)}, or a file of manifests/ or openshift/"
             faults.append(Fault("openshift-install does not read this file", where, next_step=next_step))
-    if params["own_approver"] and params["method"] != UPI:
-        why = "there is no bootstrap machine with a program that could be masked"
-        faults.append(Fault("own_approver cannot be set", f"method: {params['method']}", why, "leave it unset"))
-    for name in ("margin", "timeout"):
-        if params.get(name) is not None and params[name] <= 0:
-            faults.append(Fault(f"{name} is not positive", name, f"it is {params[name]:g}", "set a number of seconds"))
+    faults += _wrong(params)
     if faults:
         raise ManyFaults(faults)
     known = params["cluster"]
@@ -138,6 +135,24 @@ def _settings(params: t.Mapping[str, t.Any]) -> Settings:
     )
 
 
+def _wrong(params: t.Mapping[str, t.Any]) -> c.Iterator[Fault]:
+    """Options whose type says too little."""
+    if not params["path"].startswith("/"):
+        why = "it would depend on where the task runs"
+        yield Fault(f"{shown(params['path'])} is no absolute path", "path", why, "begin it with /")
+    if params["own_approver"] and params["method"] != UPI:
+        why = "there is no bootstrap machine with a program that could be masked"
+        yield Fault("own_approver cannot be set", f"method: {params['method']}", why, "leave it unset")
+    for name in ("margin", "timeout"):
+        # No comparison with what is no number is true.
+        if params.get(name) is not None and not 0 < params[name] < math.inf:
+            yield Fault(f"{name} is not positive", name, f"it is {params[name]:g}", "set a number of seconds")
+    mirror = params.get("mirror") or ""
+    if mirror and not _ADDRESS.fullmatch(mirror):
+        what = f"{shown(mirror)} is not the address of a folder"
+        yield Fault(what, "mirror", "", "give one such as http://mirror.example.com/rhcos")
+
+
 def _text(content: t.Any) -> str:
     if isinstance(content, str):
         return content
@@ -146,16 +161,11 @@ def _text(content: t.Any) -> str:
 
 def _parsed(name: str, text: str, faults: list[Fault]) -> dict[str, t.Any]:
     """The documents of a file by its name, and by their number where there are several."""
-    yaml = _deps.yaml()
-    try:
-        found = [one for one in yaml.safe_load_all(text) if one is not None]
-    except yaml.YAMLError as error:
-        # Its text quotes the line, which can be a secret.
-        mark = getattr(error, "problem_mark", None)
-        where = f"files: {name}{f', line {mark.line + 1}' if mark else ''}"
-        why = str(getattr(error, "problem", None) or type(error).__name__)
-        faults.append(Fault("the file is no YAML", where, why, "correct the file"))
+    read, wrong = strict_yaml.documents(text, f"files: {name}")
+    faults += wrong
+    if wrong:
         return {}
+    found = [one for one in read if one is not None]
     if not found or not all(isinstance(one, dict) for one in found):
         faults.append(Fault("the file holds no object", f"files: {name}", next_step="write keys and values in YAML"))
     return {name: found[0]} if len(found) == 1 else {f"{name}[{number}]": one for number, one in enumerate(found)}

@@ -15,7 +15,7 @@ import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import manifests as model
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml, values
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import plain_yaml, strict_yaml, values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.manifests import Manifest
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, Machine
@@ -23,7 +23,6 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift imp
     disks,
     machine_configs,
     naming,
-    reading,
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.findings import AGENT, UPI
 
@@ -78,7 +77,7 @@ def read(entries: c.Sequence[t.Any], variable: str) -> tuple[list[Manifest], lis
     for number, entry in enumerate(entries):
         origin = f"{variable}[{number}]"
         if isinstance(entry, str):
-            wrong = reading.documents(entry, origin)[1]
+            wrong = strict_yaml.documents(entry, origin)[1]
             text = entry
         else:
             fault = model.json_fault(entry, origin)
