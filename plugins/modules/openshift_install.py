@@ -196,6 +196,15 @@ publishable:
   description: SHA-256 of each file that boot servers may publish, by its path in the folder.
   returned: when the folder could be read
   type: dict
+secret:
+  description:
+    - Names of the files in RV(publishable) that hold private keys or the pull secret. Whoever downloads one of them owns the cluster, so boot servers may
+      give them to their machine only, and no longer than it needs them.
+    - With O(method=agent) it is the initramfs.
+  returned: when the folder could be read
+  type: list
+  elements: str
+  sample: [bootstrap.ign]
 release:
   description: Version, release image and architecture of the program, in check mode of the one that has created the files, empty if there are none.
   returned: when the folder could be read

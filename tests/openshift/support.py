@@ -31,6 +31,21 @@ DOCKER_CONFIG = f"{_HOME}/.docker/config.json"
 DATA_URL = "data:text/plain;charset=utf-8;base64,"
 IGNITION = ("create", "ignition-configs")
 HOUR = 3600
+#: An agent-config.yaml of the base of install_config_cases.yml.
+AGENT_BASE: dict[str, t.Any] = {
+    "apiVersion": "v1beta1",
+    "kind": "AgentConfig",
+    "metadata": {"name": "dgxpod"},
+    "rendezvousIP": "10.33.3.11",
+    "hosts": [
+        {
+            "hostname": f"master-{number}",
+            "role": "master",
+            "interfaces": [{"name": "eno1", "macAddress": f"52:54:00:00:00:0{number}"}],
+        }
+        for number in range(3)
+    ],
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -147,6 +147,7 @@ def test_1_files_are_created_where_there_are_none(installation: Installation) ->
     assert check.values["message"] == made.values["message"]
     assert set(made.values["publishable"]) == {"bootstrap.ign", "master.ign", "worker.ign"}
     assert made.values["publishable"]["master.ign"] == file_digest(installation.path / "master.ign")
+    assert made.values["secret"] == ["bootstrap.ign"]
     assert made.values["infrastructure"].startswith("dgxpod-")
     assert 23.9 * support.HOUR < made.values["seconds_left"] <= 24 * support.HOUR + 600
     assert made.values["release"]["architecture"] == "amd64"
@@ -252,6 +253,7 @@ def test_12_after_the_bootstrap_the_clock_does_not_matter(ours: Installation) ->
     found = ours.run(later=hours(100), cluster={"answers": True, "bootstrapped": True})
     assert (found.values["row"], found.changed) == (12, False)
     assert set(found.values["publishable"]) == {"master.ign", "worker.ign"}
+    assert found.values["secret"] == []
 
 
 def test_13_inputs_of_an_installed_cluster_are_not_applied(ours: Installation) -> None:
@@ -400,6 +402,7 @@ def test_in_place(installation: Installation) -> None:
     options = {"method": "in_place", "files": {support.INSTALL_CONFIG: config(changes)}}
     made = installation.run(**options)
     assert set(made.values["publishable"]) == {"bootstrap-in-place-for-live-iso.ign", "worker.ign"}
+    assert made.values["secret"] == ["bootstrap-in-place-for-live-iso.ign"]
     assert made.values["seconds_left"] > 23 * support.HOUR
     assert installation.run(**options).values["row"] == 2
 

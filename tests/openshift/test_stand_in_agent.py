@@ -17,20 +17,6 @@ from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import agent
 
 _PXE = ("agent", "create", "pxe-files")
 _BASE_URL = "http://boot.example.com/ocp"
-_BASE: dict[str, t.Any] = {
-    "apiVersion": "v1beta1",
-    "kind": "AgentConfig",
-    "metadata": {"name": "dgxpod"},
-    "rendezvousIP": "10.33.3.11",
-    "hosts": [
-        {
-            "hostname": f"master-{number}",
-            "role": "master",
-            "interfaces": [{"name": "eno1", "macAddress": f"52:54:00:00:00:0{number}"}],
-        }
-        for number in range(3)
-    ],
-}
 _AUTH = {"auth/kubeconfig", "auth/kubeadmin-password"}
 
 
@@ -42,14 +28,14 @@ def prepared(
     folder: pathlib.Path, agent_changes: dict[str, t.Any] | None = None, changes: dict[str, t.Any] | None = None
 ) -> pathlib.Path:
     support.configure(folder, changes)
-    content = support.changed(_BASE, agent_changes or {})
+    content = support.changed(support.AGENT_BASE, agent_changes or {})
     (folder / support.AGENT_CONFIG).write_text(yaml.safe_dump(content), encoding="utf-8")
     return folder
 
 
 def hosts(**more: t.Any) -> dict[str, t.Any]:
     """The base's hosts, of which the first one has these as well."""
-    first, *others = _BASE["hosts"]
+    first, *others = support.AGENT_BASE["hosts"]
     return {"hosts": [{**first, **more}, *others]}
 
 
@@ -241,7 +227,7 @@ def test_more_hosts_than_replicas(tmp_path: pathlib.Path) -> None:
         "role": "worker",
         "interfaces": [{"name": "eno1", "macAddress": "52:54:00:00:00:09"}],
     }
-    done = support.run(prepared(tmp_path, {"hosts": [*_BASE["hosts"], one]}), *_PXE)
+    done = support.run(prepared(tmp_path, {"hosts": [*support.AGENT_BASE["hosts"], one]}), *_PXE)
     assert done.status == 1
     assert (
         "the number of worker hosts defined (1) exceeds the configured Compute replicas (0)" in done.lines("error")[0]
@@ -249,6 +235,6 @@ def test_more_hosts_than_replicas(tmp_path: pathlib.Path) -> None:
 
 
 def test_fewer_hosts_than_replicas(tmp_path: pathlib.Path, keys: str) -> None:
-    done = created(prepared(tmp_path, {"hosts": _BASE["hosts"][:2]}), keys)
+    done = created(prepared(tmp_path, {"hosts": support.AGENT_BASE["hosts"][:2]}), keys)
     warning = "the number of master hosts defined (2) is less than the configured ControlPlane replicas (3)"
     assert warning in done.lines("warning")

@@ -31,6 +31,8 @@ def folder(path: str, names: c.Iterable[str], contents: c.Mapping[str, bytes], s
     listed = sorted(names)
     files = [name for name in listed if name in contents and name.endswith(_IGNITION)]
     clocks: list[Clock] = []
+    # Who cannot read a file does not know that it holds nothing.
+    secret = set(files)
     faults: list[Fault] = []
     for name in files:
         try:
@@ -38,11 +40,14 @@ def folder(path: str, names: c.Iterable[str], contents: c.Mapping[str, bytes], s
         except HwaccelError as error:
             faults += error.faults
             continue
+        if not (found.private_keys or found.pull_secrets):
+            secret.remove(name)
         faults += found.faults
         clocks += [found.clock] if found.clock else []
     return Folder(
         path=path,
         checksums={name: hashlib.sha256(contents[name]).hexdigest() for name in files},
+        secret=frozenset(secret),
         state=STATE_FILE in listed,
         others=tuple(name for name in listed if name not in files and name != STATE_FILE),
         infrastructure=_infrastructure(path, contents, faults),

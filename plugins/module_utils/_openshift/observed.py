@@ -24,7 +24,8 @@ class Folder:
 
     path: for messages. checksums: SHA-256 of its ignition files, by name. state: whether it has STATE_FILE. others: names of what else is in it.
     infrastructure: infraID of its metadata.json, "" if there is none. clock: of the bootstrap file, None if it is not there, or has no certificates that
-    count. faults: why files in it cannot be read, or are refused by Ignition. staging: folders beside it that an interrupted run has left.
+    count. faults: why files in it cannot be read, or are refused by Ignition. staging: folders beside it that an interrupted run has left. secret: names in
+    checksums whose files hold keys, or might.
     """
 
     path: str
@@ -35,6 +36,7 @@ class Folder:
     clock: Clock | None = None
     faults: tuple[Fault, ...] = ()
     staging: tuple[str, ...] = ()
+    secret: frozenset[str] = frozenset()
 
     @property
     def empty(self) -> bool:

@@ -28,6 +28,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record impo
 _STAGING, _LOCK = ".hwaccel-gpu.staging", ".hwaccel-gpu.lock"
 #: Kernel, initramfs and rootfs of the agent-based installer.
 ARTIFACTS = "boot-artifacts"
+#: Of these: what is CoreOS's own, and a script. The initramfs has the ignition file with all keys and the pull secret.
+_WITHOUT_KEYS = ("-vmlinuz", "-rootfs.img", ".ipxe")
 
 
 @contextlib.contextmanager
@@ -69,7 +71,8 @@ def observe(path: pathlib.Path) -> Folder:
             [f"{ARTIFACTS}/{entry.name}" for entry in (path / ARTIFACTS).iterdir()] if ARTIFACTS in names else []
         )
         sums = {name: file_digest(path / name) for name in sorted(artifacts)}
-        return dataclasses.replace(found, checksums={**found.checksums, **sums})
+        secret = found.secret | {name for name in sums if not name.endswith(_WITHOUT_KEYS)}
+        return dataclasses.replace(found, checksums={**found.checksums, **sums}, secret=secret)
     except FileNotFoundError:
         return Folder(str(path), staging=left)
     except OSError as error:

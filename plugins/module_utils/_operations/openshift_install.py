@@ -268,7 +268,7 @@ class _Installation:
         )
 
     def _outcome(self, changed: bool, publishable: c.Iterable[str], backup: str = "") -> Outcome:
-        decided, folder = self._decision, self._folder
+        decided, folder, publishable = self._decision, self._folder, tuple(publishable)
         clock, tool = folder.clock, self._tool or (self._record.tool if self._record else None)
         values = {
             "row": decided.row,
@@ -279,6 +279,7 @@ class _Installation:
             "backup": backup,
             "infrastructure": folder.infrastructure,
             "publishable": {name: folder.checksums[name] for name in publishable},
+            "secret": sorted(folder.secret & set(publishable)),
             "release": dataclasses.asdict(tool) if tool else {},
             "not_after": lifetimes.moment(clock.not_after) if clock else "",
             "seconds_left": int((clock.not_after - self._now).total_seconds()) if clock else None,

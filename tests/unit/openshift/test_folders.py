@@ -51,6 +51,16 @@ def test_the_clock_is_that_of_the_file_that_expires_first() -> None:
         assert clock.not_after == i.NOW + i.DAY
 
 
+def test_files_that_hold_keys_are_marked_and_those_that_cannot_be_read() -> None:
+    installation = i.Installation()
+    contents = {
+        "bootstrap.ign": i.written(installation.bootstrap()),
+        "worker.ign": i.written(installation.pointer("worker")),
+        "torn.ign": b"{",
+    }
+    assert folder("/x", contents, contents).secret == {"bootstrap.ign", "torn.ign"}
+
+
 def test_nothing_is_an_empty_folder() -> None:
     found = folder(PATH, (), {})
     assert (found.empty, found.of_installation, found.clock, found.faults) == (True, False, None, ())
