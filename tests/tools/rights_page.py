@@ -1,7 +1,10 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generates docs/rights.md from the roles' vars/rights.yml, by `make docs`. Tests compare the tables with the manifests, and the page with the tables."""
+"""Generates docs/rights.md from the roles' vars/rights.yml and the example of the approver, by `make docs`.
+
+Tests compare the tables with the manifests, and the page with the tables.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from typing import Any
 import yaml
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-HEAD = """<!-- Generated from roles/*/vars/rights.yml by `make docs`: change it there. -->
+HEAD = """<!-- Generated from roles/*/vars/rights.yml and examples/csr-approver by `make docs`: change it there. -->
 
 # Rights
 
@@ -34,6 +37,23 @@ cluster has some.
 On OpenShift each ServiceAccount is bound to the SecurityContextConstraints that the column SCC names.
 """
 
+
+APPROVER = """## Module `node_csr_approve`
+
+It runs outside of the cluster, with the kubeconfig of `examples/csr-approver` and these rights of the ServiceAccount `hwaccel-gpu-approver/approver`. A live
+test approves requests with them alone, and fails on one that is unused. Whoever steals its token can approve requests of kubelets and read Nodes and requests
+([approving certificates](approving-certificates.md#credentials-of-the-approver)).
+"""
+#: Why the approver has each right, by the resource.
+APPROVER_NEEDS = {
+    "certificatesigningrequests": "reads requests of the two signers, again before it approves one, and watches them while it waits",
+    "certificatesigningrequests/approval": "approves a request",
+    "signers": "the API server asks for it with each approval, by the signer",
+    "nodes": "which nodes exist, under which addresses, and whether they are Ready",
+    "namespaces": "the uid that the option `cluster_uid` is compared with",
+    "configmaps": "the CA that signs serving certificates, unless the option `serving_ca` has it",
+    "machines": "nodes with a Machine object are left to the platform; on OpenShift only",
+}
 
 SELINUX = """## SELinux
 
@@ -117,6 +137,20 @@ def api_table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def approver_table(top: pathlib.Path) -> list[str]:
+    lines = [APPROVER, "| verbs | of | named | where | why |", "|---|---|---|---|---|"]
+    for name in ("rights", "openshift"):
+        objects = yaml.safe_load((top / "examples" / "csr-approver" / f"{name}.yaml").read_text(encoding="utf-8"))
+        for role in objects["items"]:
+            where = f"`{role['metadata']['namespace']}`" if role["kind"] == "Role" else "the cluster"
+            for rule in role.get("rules", []):
+                full = [f"{one}.{group}".rstrip(".") for group in rule["apiGroups"] for one in rule["resources"]]
+                why = "; ".join(APPROVER_NEEDS[one] for one in rule["resources"])
+                named = code(rule.get("resourceNames", []))
+                lines.append(f"| {', '.join(rule['verbs'])} | {code(full)} | {named} | {where} | {why} |")
+    return [*lines, ""]
+
+
 def calls_table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| ServiceAccount | program | calls | kept from |", "|---|---|---|---|"]
     for row in rows:
@@ -146,6 +180,7 @@ def page(top: pathlib.Path = TOP) -> str:
         ]
         if calls := tables.get(f"__{role}_api_calls"):
             lines += ["What the programs ask of the API server, by their sources:", "", *calls_table(calls), ""]
+    lines += approver_table(top)
     lines += selinux_tables(
         yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8"))
     )
