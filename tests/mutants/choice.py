@@ -19,6 +19,8 @@ AREAS = {
     "state": (f"{_UTILS}/_state/*.py",),
     "chain": (f"{_UTILS}/_gpu/chain*.py", f"{_UTILS}/_gpu/chain/*.py"),
     "operations": (f"{_UTILS}/_operations/*.py",),
+    "approval": (f"{_UTILS}/_approval/*.py", f"{_UTILS}/_operations/node_csr/*.py"),
+    "openshift": (f"{_UTILS}/_openshift/*.py",),
     "host roles": ("plugins/plugin_utils/machines/**/*.py",),
 }
 

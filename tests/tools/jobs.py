@@ -134,13 +134,8 @@ ANSIBLE_FACING = tuple(
         "live_mutations/test_asked.py",
         "lookup",
         "module",
-        *(f"modules/test_{name}.py" for name in ("ignition_info", "node_csr_approve", "openshift_wait")),
-        "plugin_utils/test_direct.py",
-        "plugin_utils/test_installed.py",
-        "plugin_utils/test_lines.py",
-        "plugin_utils/test_looking.py",
-        "plugin_utils/test_manifests.py",
-        "plugin_utils/test_slices.py",
+        *(f"modules/test_{m}.py" for m in ("ignition_info", "node_csr_approve", "openshift_install", "openshift_wait")),
+        *(f"plugin_utils/test_{one}.py" for one in ("direct", "installed", "lines", "looking", "manifests", "slices")),
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
         "operations/node_gate/test_rights.py",
@@ -419,13 +414,18 @@ SOAK = (
 #: In a whole run the layers try the containerd that the rig builds; alone they say that there is none. The others fill the time until it is built.
 UNIT_LATER = tuple(dataclasses.replace(job, after=(NODE_PARTS.name,)) if job.name == LAYERS else job for job in UNIT)
 
+#: A whole run has them among its unit and live tests.
+_UNITS = ("tests/unit/approval", "tests/unit/openshift", "tests/unit/machines/openshift")
+_APPROVALS = pytest("tests/live/test_approvals.py", *_UNITS, "-m", "not slow")
+APPROVALS = Job("approvals", "core-2.19", _APPROVALS, (CONTROL_PLANE.name,), sandbox=True)
+
 #: check.py starts the longest first, by what they cost (budgets.json).
 SUITES = {
     "lint": LINT,
     "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
     "boot": (BOOT_PARTS, *BOOT),
     "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
-    "openshift": (CONTROL_PLANE, OPENSHIFT_PARTS, *OPENSHIFT),
+    "openshift": (CONTROL_PLANE, OPENSHIFT_PARTS, *OPENSHIFT, APPROVALS),
     "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, *SOAK),
     "all": (
         CONTROL_PLANE,

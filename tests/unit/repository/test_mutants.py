@@ -112,11 +112,12 @@ def tree(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_a_seed_chooses_the_same_mutants_from_each_area(tree: pathlib.Path) -> None:
-    ten = choice.seeded(tree, 1, 10)
-    assert [area for area, _mutant in ten] == [*choice.AREAS] * 2
-    assert choice.seeded(tree, 1, 5) == ten[:5]
-    assert {mutant.identity for _area, mutant in choice.seeded(tree, 2, 10)} != {
-        mutant.identity for _area, mutant in ten
+    areas = len(choice.AREAS)
+    twice = choice.seeded(tree, 1, 2 * areas)
+    assert [area for area, _mutant in twice] == [*choice.AREAS] * 2
+    assert choice.seeded(tree, 1, areas) == twice[:areas]
+    assert {mutant.identity for _area, mutant in choice.seeded(tree, 2, 2 * areas)} != {
+        mutant.identity for _area, mutant in twice
     }
 
 
