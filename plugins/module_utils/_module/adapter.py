@@ -60,7 +60,7 @@ class _Module(AnsibleModule):
         # If a suboption has a wrong type, AnsibleModule fails before it has collected these itself, and would show them in `invocation`.
         self.no_log_values.update(_secrets(self.argument_spec, self.params))
 
-    def fail_json(self, msg: str, **result: t.Any) -> t.NoReturn:
+    def fail_json(self, msg: str, **result: t.Any) -> None:
         # If an option is invalid, AnsibleModule fails by itself, with all options as they are.
         result.setdefault("invocation", {"module_args": shown_parameters(self.params)})
         super().fail_json(msg, **result)

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import json
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError, ManyFaults
@@ -130,6 +131,23 @@ def checked(data: bytes, origin: str) -> Ignition:
     if found.faults:
         raise ManyFaults(found.faults)
     return found
+
+
+def refused(value: t.Any) -> list[Fault]:
+    """Why Ignition refuses a config that is data, or ignores a part of it, with the places in it. Contents are decoded, and nothing in them is read.
+
+    value: as JSON has it.
+    """
+    try:
+        config = ignition_contents.config_of(json.dumps(value).encode(), "")
+    except HwaccelError as error:
+        faults = list(error.faults)
+    else:
+        faults, _warnings = _refused([config])
+        faults += [Fault(warning, "", "", "correct or remove it") for warning in config.warnings]
+        faults += ignition_contents.undecodable(config)
+    # There is no file yet.
+    return [dataclasses.replace(one, next_step="correct it") if "the file" in one.next_step else one for one in faults]
 
 
 def _refused(configs: c.Iterable[Config]) -> tuple[list[Fault], tuple[str, ...]]:

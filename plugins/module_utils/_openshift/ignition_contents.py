@@ -129,6 +129,21 @@ def read(config: Config) -> Contents:
     return made
 
 
+def undecodable(config: Config) -> c.Iterator[Fault]:
+    """Contents in the file that cannot be decoded."""
+    for resource in resources(config.value):
+        if resource.source and not resource.remote:
+            try:
+                data_urls.decoded(resource.source, str(resource.value.get("compression", "")))
+            except data_urls.Undecodable as error:
+                yield _unread(resource, error)
+
+
+def _unread(resource: Resource, error: Exception) -> Fault:
+    where = f"{resource.place}.source" + (f" ({resource.path})" if resource.path else "")
+    return Fault("the contents cannot be read", where, str(error), _NEXT)
+
+
 def _read(config: Config, made: Contents, depth: int) -> None:
     made.configs.append(config)
     for resource in resources(config.value):
@@ -154,7 +169,7 @@ def _inline(resource: Resource, made: Contents, depth: int) -> None:
         most = min(made.left, data_urls.LARGEST)
         data = data_urls.decoded(resource.source, str(resource.value.get("compression", "")), most)
     except data_urls.Undecodable as error:
-        made.faults.append(Fault("the contents cannot be read", where, str(error), _NEXT))
+        made.faults.append(_unread(resource, error))
         return
     made.left -= len(data)
     if resource.config:

@@ -13,13 +13,12 @@ import collections.abc as c
 import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import ignition as rules
+
 VERSION = "3.2.0"
 #: Versions of the specification that the operator reads.
 _VERSIONS = re.compile(r"3\.[0-5]\.0")
-_SUFFIXES = ("automount", "device", "mount", "path", "scope", "service", "slice", "socket", "swap", "target", "timer")
-_UNIT = re.compile(rf"[A-Za-z0-9:_.\\@-]+\.({'|'.join(_SUFFIXES)})")
-_DATA = re.compile(r"data:[^,]*,.*", re.DOTALL)
-_HIGHEST_MODE = 0o7777
 #: Permissions that were written without the 0 that makes them octal: as decimal numbers nobody means them.
 _DECIMAL = (400, 440, 444, 500, 550, 555, 600, 640, 644, 660, 664, 700, 750, 755, 770, 775, 777)
 #: Lists of the configuration, by their path, each with the key by which its entries differ.
@@ -35,8 +34,7 @@ LISTS = {
     "passwd.users": "name",
     "passwd.groups": "name",
 }
-_SECTIONS = ("ignition", "passwd", "storage", "systemd", "kernelArguments")
-#: Users that a MachineConfig may change.
+#: The only user that a MachineConfig may change.
 _USER = "core"
 
 
@@ -46,112 +44,70 @@ def text_file(path: str, text: str, mode: int = 0o644) -> dict[str, t.Any]:
     return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": source}}
 
 
-def faults(config: t.Any) -> c.Iterator[tuple[str, str, str]]:
-    """Path in the configuration, what is wrong there, and what to do next."""
+def faults(config: t.Any) -> c.Iterator[Fault]:
+    """where: path in the configuration. What the operator refuses comes beside what Ignition refuses or ignores."""
     if not isinstance(config, c.Mapping):
-        yield "", "it is not a dictionary", "give ignition, storage, systemd or passwd"
+        yield Fault("it is not a dictionary", "", "", "give ignition, storage, systemd or passwd")
         return
-    ignition = config.get("ignition")
-    version = ignition.get("version") if isinstance(ignition, c.Mapping) else None
+    given = config.get("ignition")
+    ignition = given if isinstance(given, c.Mapping) else {}
+    version = ignition.get("version")
     if not (isinstance(version, str) and _VERSIONS.fullmatch(version)):
-        yield (
-            "ignition.version",
-            f"{version or 'no version'} is not supported",
-            f"set one from 3.0.0 to 3.5.0, as {VERSION}",
-        )
-    for name in config:
-        if name not in _SECTIONS:
-            yield str(name), "it is unknown", f"Ignition has {', '.join(_SECTIONS)}"
-    for path, key in LISTS.items():
-        yield from _entries(config, path, key)
+        next_step = f"set one from 3.0.0 to 3.5.0, as {VERSION}"
+        yield Fault(f"{version or 'no version'} is not supported", "ignition.version", "", next_step)
+        return
+    yield from rules.refused(config)
+    yield from _unsupported(config, ignition)
+    for where, file in _entries(config, "storage.files"):
+        yield from _mode(where, file)
+        yield from _file(where, file)
+    for where, folder in _entries(config, "storage.directories"):
+        yield from _mode(where, folder)
+    for where, unit in _entries(config, "systemd.units"):
+        if isinstance(unit.get("contents"), str) and unit["contents"].strip() and "[" not in unit["contents"]:
+            yield Fault("it has no section", f"{where}.contents", "", "begin it with [Unit]")
+    for where, user in _entries(config, "passwd.users"):
+        if user.get("name") not in (None, _USER):
+            what, next_step = f"the user {user['name']!r:.40} is not supported", f"the operator changes {_USER} only"
+            yield Fault(what, where, "", next_step)
 
 
-def _entries(config: c.Mapping[str, t.Any], path: str, key: str) -> c.Iterator[tuple[str, str, str]]:
+def _unsupported(config: c.Mapping[str, t.Any], ignition: c.Mapping[str, t.Any]) -> c.Iterator[Fault]:
+    """Sections of Ignition that would be lost."""
+    why = "the operator takes files, units and users only"
+    for name in ignition:
+        if name != "version":
+            yield Fault(f"ignition.{name} is not supported", f"ignition.{name}", why, "remove it")
+    if "kernelArguments" in config:
+        yield Fault("kernelArguments is not supported here", "kernelArguments", why, "give spec.kernelArguments")
+
+
+def _entries(config: c.Mapping[str, t.Any], path: str) -> c.Iterator[tuple[str, c.Mapping[str, t.Any]]]:
+    """Path and value of each entry of a list, as far as it is one: other types are reported before."""
     section, _dot, name = path.partition(".")
     outer = config.get(section)
-    if outer is None:
-        return
-    if not isinstance(outer, c.Mapping):
-        yield from [(section, "it is not a dictionary", f"give {name}")] if path in _FIRST else ()
-        return
-    entries = outer.get(name)
-    if entries is None:
-        return
-    if not isinstance(entries, list) or not all(isinstance(one, c.Mapping) for one in entries):
-        yield path, "it is not a list of dictionaries", f"give each with its {key}"
-        return
-    known: set[str] = set()
-    for number, one in enumerate(entries):
-        where, value = f"{path}[{number}]", one.get(key)
-        if not isinstance(value, str) or not value:
-            yield where, f"it has no {key}", f"set {key}"
-            continue
-        if value in known:
-            yield where, f"{value} occurs twice", "remove one of them"
-        known.add(value)
-        yield from _CHECKS.get(path, _nothing)(where, one)
+    entries = outer.get(name) if isinstance(outer, c.Mapping) else None
+    for number, one in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(one, c.Mapping):
+            yield f"{path}[{number}]", one
 
 
-#: One list of each section, so that a section of a wrong type is reported once.
-_FIRST = ("storage.files", "systemd.units", "passwd.users")
-
-
-def _nothing(_where: str, _one: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, str, str]]:
-    return iter(())
-
-
-def _path(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, str, str]]:
-    if not one["path"].startswith("/"):
-        yield where, f"{one['path']} is not an absolute path", "begin it with /"
+def _mode(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[Fault]:
     mode = one.get("mode")
-    if mode is None:
-        return
-    if isinstance(mode, bool) or not isinstance(mode, int) or not 0 <= mode <= _HIGHEST_MODE:
-        yield f"{where}.mode", f"{mode!r:.20} is not a mode", "write 0644, or 420 in JSON"
+    if isinstance(mode, str):
+        yield Fault(f"{mode!r:.20} is not a mode", f"{where}.mode", "it is text", "write 0644, or 420 in JSON")
     elif mode in _DECIMAL:
-        yield (
-            f"{where}.mode",
-            f"{mode} is a decimal number ({mode:#o})",
-            f"write 0{mode}, or {int(str(mode), 8)} in JSON",
-        )
+        what, meant = f"{mode} is a decimal number ({mode:#o})", int(str(mode), 8)
+        yield Fault(what, f"{where}.mode", "", f"write 0{mode}, or {meant} in JSON")
 
 
-def _file(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, str, str]]:
-    yield from _path(where, one)
+def _file(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[Fault]:
     contents = one.get("contents")
     source = contents.get("source") if isinstance(contents, c.Mapping) else None
-    if contents is not None and source is not None and not (isinstance(source, str) and _DATA.fullmatch(source)):
-        what = "its contents are not a data URL"
-        yield f"{where}.contents.source", what, "the operator supports no other: give data:,text or data:;base64,…"
-    elif isinstance(source, str) and ";base64," in source and not _is_base64(source.partition(";base64,")[2]):
-        yield f"{where}.contents.source", "its contents are not base64", "encode them again"
+    if isinstance(source, str) and source and not source.startswith("data:"):
+        next_step = "give data:,text or data:;base64,…"
+        yield Fault(
+            "its contents are not a data URL", f"{where}.contents.source", "the operator supports no other", next_step
+        )
     if one.get("append"):
-        yield f"{where}.append", "append is not supported by the operator", "give the whole file"
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return True
-
-
-def _unit(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, str, str]]:
-    if not _UNIT.fullmatch(one["name"]):
-        yield where, f"{one['name']} is not the name of a unit", "end it with .service, .mount or the like"
-    if isinstance(one.get("contents"), str) and one["contents"].strip() and "[" not in one["contents"]:
-        yield f"{where}.contents", "it has no section", "begin it with [Unit]"
-
-
-def _person(where: str, one: c.Mapping[str, t.Any]) -> c.Iterator[tuple[str, str, str]]:
-    if one["name"] != _USER:
-        yield where, f"the user {one['name']} is not supported", f"the operator changes {_USER} only"
-
-
-_CHECKS: dict[str, t.Callable[[str, c.Mapping[str, t.Any]], c.Iterator[tuple[str, str, str]]]] = {
-    "storage.files": _file,
-    "storage.directories": _path,
-    "systemd.units": _unit,
-    "passwd.users": _person,
-}
+        yield Fault("append is not supported by the operator", f"{where}.append", "", "give the whole file")

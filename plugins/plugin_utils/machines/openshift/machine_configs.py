@@ -102,8 +102,9 @@ def wrong(part: Part, pools: c.Collection[str]) -> c.Iterator[Fault]:
             twice = max(given, key=given.count)
             yield Fault(f"{twice} occurs twice", f"{name} of {part.origin}", "", "remove one of them")
     if part.spec.get("config") is not None:
-        for where, what, next_step in ignition.faults(part.spec["config"]):
-            yield Fault(what, f"spec.config{f'.{where}' if where else ''} of {part.origin}", "", next_step)
+        for fault in ignition.faults(part.spec["config"]):
+            place = f"spec.config{f'.{fault.where}' if fault.where else ''} of {part.origin}"
+            yield dataclasses.replace(fault, where=place)
 
 
 def collected(found: c.Iterable[Part]) -> tuple[list[dict[str, t.Any]], list[Fault]]:

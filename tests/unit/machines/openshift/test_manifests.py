@@ -114,21 +114,43 @@ MACHINE_CONFIGS = [
     ("2.2.0 is not supported", config(version="2.2.0")),
     ("no version is not supported", {**CONFIG, "spec": {"config": {}}}),
     ("it is not a dictionary", {**CONFIG, "spec": {"config": "x"}}),
-    ("it is unknown", {**CONFIG, "spec": {"config": {"ignition": {"version": "3.2.0"}, "networkd": {}}}}),
-    ("is not an absolute path", storage(path="etc/a")),
-    ("it has no path", storage(path=None)),
-    ("/etc/a occurs twice", config(storage={"files": [FILE, FILE]})),
+    (
+        "networkd is not in version 3.2.0, and Ignition ignores it",
+        {**CONFIG, "spec": {"config": {"ignition": {"version": "3.2.0"}, "networkd": {}}}},
+    ),
+    (
+        "files[0].path of MachineConfig 50-own (cluster_openshift_machine_configs[0], document 1, line 1)): it is not absolute",
+        storage(path="etc/a"),
+    ),
+    ("a field is missing (spec.config.storage.files[0].path of", storage(path=None)),
+    ("the value occurs twice (spec.config.storage.files[1].path of", config(storage={"files": [FILE, FILE]})),
     ("Next: write 0644, or 420 in JSON", storage(mode=644)),
     ("is not a mode", storage(mode="0644")),
-    ("is not a mode", storage(mode=8**4)),
+    ("it is more than 0o7777", storage(mode=8**4)),
     ("not a data URL", storage(contents={"source": "http://10.33.3.18/a"})),
-    ("not base64", storage(contents={"source": "data:;base64,%%"})),
+    ("its base64 is not valid", storage(contents={"source": "data:;base64,%%"})),
     ("append is not supported", storage(append=[{"source": "data:,a"}])),
-    ("is not a list of dictionaries", config(storage={"files": FILE})),
-    ("is not a dictionary", config(storage=[FILE])),
-    ("not the name of a unit", config(systemd={"units": [{"name": "a"}]})),
+    ("it has to be a list, and is an object", config(storage={"files": FILE})),
+    ("it has to be an object, and is a list", config(storage=[FILE])),
+    ("it has no suffix of a unit", config(systemd={"units": [{"name": "a"}]})),
     ("it has no section", config(systemd={"units": [{"name": "a.service", "contents": "ExecStart=/a"}]})),
-    ("the user root is not supported", config(passwd={"users": [{"name": "root"}]})),
+    ("the user 'root' is not supported", config(passwd={"users": [{"name": "root"}]})),
+    (
+        "systemd.units[0].enable is not in version 3.2.0",
+        config(systemd={"units": [{"name": "a.service", "enable": True}]}),
+    ),
+    ("it leads through a link", config(storage={"files": [FILE], "links": [{"path": "/etc", "target": "/a"}]})),
+    ("a field is missing (spec.config.storage.disks[0].device", config(storage={"disks": [{"wipeTable": True}]})),
+    ("the hash is not valid", storage(contents={"source": "data:,a", "verification": {"hash": "md5-0"}})),
+    ("its gzip data is truncated", storage(contents={"source": "data:,a", "compression": "gzip"})),
+    (
+        "ignition.security is not supported",
+        {**CONFIG, "spec": {"config": {"ignition": {"version": "3.2.0", "security": {}}}}},
+    ),
+    (
+        "Next: give spec.kernelArguments",
+        {**CONFIG, "spec": {"config": {"ignition": {"version": "3.3.0"}, "kernelArguments": {"shouldExist": ["a"]}}}},
+    ),
 ]
 
 
@@ -137,6 +159,7 @@ def test_a_machine_config_that_machines_would_refuse_is_told_with_its_place(says
     faults = role.checked({**SETTINGS, "machine_configs": [given]})["faults"]
     assert says in " ".join(one["text"] for one in faults), faults
     assert all("cluster_openshift_machine_configs[0]" in one["where"] and one["next_step"] for one in faults)
+    assert "the file" not in " ".join(one["next_step"] for one in faults)
 
 
 def test_a_pool_gets_one_of_all_that_it_needs() -> None:
