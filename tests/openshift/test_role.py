@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import functools
 import http.server
 import pathlib
 import stat
 import tarfile
+import tempfile
 import threading
 import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
+from ansible_collections.hwaccel.gpu.tests.node.rig.repository import Signer
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP
@@ -125,7 +128,7 @@ def test_options_that_the_module_refuses_leave_no_trace(site: Site, given: dict[
     assert not site.folder.parent.exists() and "Traceback" not in output
 
 
-def test_the_installer_is_fetched_once_and_only_by_its_checksum(site: Site) -> None:
+def test_the_installer_is_fetched_once_and_only_with_its_checksum_and_signature(site: Site, signer: Signer) -> None:
     mirror = site.place / "mirror"
     mirror.mkdir()
     tool = launcher.write(mirror, keys=site.keys)
@@ -139,12 +142,29 @@ def test_the_installer_is_fetched_once_and_only_by_its_checksum(site: Site) -> N
         checksum = file_digest(mirror / "openshift-install-linux.tar.gz")
         code, output = site.play(cluster_openshift_installer={"url": url, "checksum": "sha256:" + 64 * "0"})
         assert code == 2 and "checksum" in output and not site.folder.exists()
-        wanted = {"url": url, "checksum": f"sha256:{checksum}"}
+        wanted = {"url": url, "checksum": f"sha256:{checksum}", "signature": f"{url}.sig"}
+        wanted["keyring"] = str(signer.keyring(site.place / "keyring"))
+        (mirror / "openshift-install-linux.tar.gz.sig").write_bytes(b"none")
+        code, output = site.play(cluster_openshift_installer=wanted)
+        assert code == 2 and "has no signature by a key of" in output and not site.folder.exists(), output[-3000:]
+        assert not list(site.place.rglob("installations/**/openshift-install"))
+        (mirror / "openshift-install-linux.tar.gz.sig").unlink()
+        signer.detached(mirror / "openshift-install-linux.tar.gz")
         code, output = site.play(cluster_openshift_installer=wanted)
         assert code == 0 and (site.folder / "worker.ign").exists(), output[-4000:]
+        (program,) = site.place.rglob("installations/**/openshift-install")
+        for above in (program.parent, program.parents[1], site.folder.parent):
+            assert stat.S_IMODE(above.stat().st_mode) == 0o700, above
         server.shutdown()
     code, output = site.play(cluster_openshift_installer=wanted)
     assert code == 0 and "changed=0" in output, output[-4000:]
+
+
+@pytest.fixture
+def signer() -> c.Iterator[Signer]:
+    # The path of a GPG socket must be short.
+    with tempfile.TemporaryDirectory(prefix="hw-") as folder, Signer.made(pathlib.Path(folder) / "gpg") as signer:
+        yield signer
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
