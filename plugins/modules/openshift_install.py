@@ -14,8 +14,9 @@ description:
   - A second set of files has other certificate authorities, and machines that were installed with the first set never join machines with the second one. So
     files that exist are only created again with O(regenerate=true), and not while machines have them, unless these are named.
   - The files can be used as long as their certificates are valid, which is one day. This is read from the certificates, and not from times of files.
-  - The program works in a folder beside O(path), which is renamed when it is complete, and under a lock. If a run is killed, either the previous folder is
-    there or the new one. A folder that is replaced is kept as C(<path>.bak-<time>), and nothing is deleted.
+  - The program works in a folder beside O(path), which is renamed when it is complete, and under a lock. A folder that is replaced is kept as
+    C(<path>.bak-<time>), and nothing is deleted. If a run is killed, the previous folder is in one of these places, and a new one is there only if it is
+    complete.
   - What the files were created from is kept in C(<path>.hwaccel-gpu.json), with secrets as salted hashes, because the program deletes its inputs.
   - The program writes private keys and the pull secret with mode 0640. Files have mode 0600 and folders 0700 before anybody else can read them.
   - In check mode the program does not run.

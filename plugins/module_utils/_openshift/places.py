@@ -4,7 +4,7 @@
 """The folder of an installation on disk: it is observed, created beside its place, and put there when it is complete.
 
 openshift-install writes files one by one, and with modes that others can read. So it works in a folder of mode 0700, which is renamed at the end: a run that is
-killed leaves either the previous folder or the new one, and never half of one.
+killed leaves the previous folder, in its place or beside it, and never half of a new one.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ UPI, IN_PLACE, AGENT = "upi", "in_place", "agent"
 _APPROVER = "approve-csr.service"
 _CREATES = (decision.CREATE, decision.REGENERATE)
 _INSTALL_CONFIG, _AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
+#: Of CoreOS, as Go and releases name them. Others have one name.
+_ARCHITECTURES, _MULTI = {"x86_64": "amd64", "aarch64": "arm64"}, "multi"
 _ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _PLACE = re.compile(r"(?:manifests|openshift)/[A-Za-z0-9][A-Za-z0-9_.-]*\.(?:ya?ml|json)")
 
@@ -91,12 +93,25 @@ def run(params: t.Mapping[str, t.Any], now: datetime.datetime, check_mode: bool)
     program = Program(settings.program, secrets_of(settings.documents))
     # What the program says of itself comes before anything is touched: another program, or one without this stream, is an error without a trace.
     tool = program.tool()
+    _fits(tool, params["architecture"], settings)
     found = artifacts(program, params["architecture"], params.get("stream") or "", params.get("mirror") or "")
     with places.locked(settings.path) as held:
         outcome = _Installation(settings, now, tool).done(program, tool, held)
     if outcome.failure is None:
         outcome.values["artifacts"] = found
     return outcome
+
+
+def _fits(tool: Tool, architecture: str, settings: Settings) -> None:
+    """Kernels of other architectures are there all the same, since a stream has those of all."""
+    wanted = _ARCHITECTURES.get(architecture, architecture)
+    if tool.architecture not in ("", _MULTI, wanted):
+        raise HwaccelError(
+            f"the release is of {tool.architecture}, and the machines are of {wanted}",
+            str(settings.program),
+            "",
+            "use the openshift-install of a release for this architecture, or of a multi release",
+        )
 
 
 def _settings(params: t.Mapping[str, t.Any]) -> Settings:
