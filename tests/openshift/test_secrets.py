@@ -156,20 +156,23 @@ def reads(place: pathlib.Path) -> list[dict[str, t.Any]]:
     ]
 
 
-def test_secrets_of_modules_are_nowhere(tmp_path: pathlib.Path, keys: str) -> None:
-    program = launcher.write(tmp_path, keys=keys)
+def given() -> dict[str, t.Any]:
+    """Variables of the tasks."""
     config = support.changed(support.cases()["base"], _CONFIG)
-    broken = {**config, "pullSecret": PULL_SECRET[:-1]}
-    given = {
+    return {
         "config": config,
         "secret": _MANIFEST,
         "other": PULL_SECRET.replace("quay.io", "registry.example.com"),
         "proxy": _PROXY.replace("proxy@", "3@"),
-        "broken": broken,
+        "broken": {**config, "pullSecret": PULL_SECRET[:-1]},
         "torn": yaml.safe_dump(config) + "\n  pullSecret: '" + PULL_SECRET,
         "kubeconfig": _KUBECONFIG,
     }
-    (tmp_path / "given.yml").write_text(yaml.safe_dump(given), encoding="utf-8")
+
+
+def test_secrets_of_modules_are_nowhere(tmp_path: pathlib.Path, keys: str) -> None:
+    program = launcher.write(tmp_path, keys=keys)
+    (tmp_path / "given.yml").write_text(yaml.safe_dump(given()), encoding="utf-8")
     play = {
         "name": "Modules",
         "hosts": "all",
@@ -213,7 +216,7 @@ def test_secrets_of_modules_are_nowhere(tmp_path: pathlib.Path, keys: str) -> No
 def test_secrets_of_the_role_are_nowhere(tmp_path: pathlib.Path, keys: str) -> None:
     program = launcher.write(tmp_path, keys=keys)
     folder = tmp_path / "installations" / "edge"
-    given = {
+    cluster = {
         "cluster_openshift_folder": str(folder),
         "cluster_openshift_installer": str(program),
         "cluster_openshift_pull_secret": PULL_SECRET,
@@ -223,7 +226,7 @@ def test_secrets_of_the_role_are_nowhere(tmp_path: pathlib.Path, keys: str) -> N
     leaks = Leaks(tmp_path, (folder,), ("inventory.yml",), Commands())
     with leaks.commands.watched():
         runs = [
-            played(tmp_path, "files", environment=leaks.environment, **{**given, **changed})
+            played(tmp_path, "files", environment=leaks.environment, **{**cluster, **changed})
             for changed in (
                 {},
                 {"cluster_openshift_pull_secret": PULL_SECRET.replace("mirror.", "registry.")},
