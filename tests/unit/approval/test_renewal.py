@@ -87,9 +87,12 @@ def test_an_address_more_than_the_current_certificate_has() -> None:
 
 
 def test_a_name_of_another_type_is_never_renewed() -> None:
+    """Whether the current certificate has it or not."""
     email = (*NAMES, cases.x509.RFC822Name("root@node1"))
-    verdict, _asked = answered(Served(SIGNER.issue(NODE, *email)), s.serving(NODE, *email))
-    assert verdict.code == "SAN_NOT_ALLOWED"
+    for names in (email, NAMES):
+        verdict, _asked = answered(Served(SIGNER.issue(NODE, *names)), s.serving(NODE, *email))
+        assert (verdict.code, verdict.renewal) == ("SAN_NOT_ALLOWED", False)
+        assert "kubelets request DNS names and addresses only" in verdict.why
 
 
 def test_other_refusals_ask_no_kubelet() -> None:

@@ -135,3 +135,10 @@ def test_each_reason_has_a_next_step_and_is_reached() -> None:
     elsewhere = {"FLOOD", "KEY_REUSED", "SUPERSEDED", "NODE_UNREACHABLE", "MACHINE_EXISTS"}
     assert reached | elsewhere == set(REASONS)
     assert all(reason.next_step for reason in REASONS.values())
+
+
+def test_only_what_no_change_of_the_cluster_can_make_right_may_be_denied() -> None:
+    """A denial locks a machine out, so a request that waits for something is not denied even with deny_refused."""
+    permanent = {code for code, reason in REASONS.items() if reason.permanent}
+    bad = {"EXPIRATION", "EXTENSION", "KEY", "PEM", "REQUESTOR", "SIGNATURE", "SUBJECT", "USAGE"}
+    assert permanent == {*(f"BAD_{one}" for one in bad), "NO_SAN", "SAN_NOT_ALLOWED", "NOT_IN_INVENTORY"}
