@@ -176,7 +176,7 @@ message:
   description: What happens and why.
   returned: when the folder could be read
   type: str
-unreachable:
+silent:
   description: Whether the cluster was installed, and does not answer now.
   returned: when the folder could be read
   type: bool

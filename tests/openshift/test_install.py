@@ -284,7 +284,7 @@ def test_16_an_installed_cluster_that_is_silent_is_left_alone(ours: Installation
     shutil.rmtree(ours.path)
     silent = ours.run()
     assert (silent.values["row"], silent.values["action"], silent.changed) == (16, "nothing", False)
-    assert silent.values["unreachable"] and ours.created() == 0 and not ours.path.exists()
+    assert silent.values["silent"] and ours.created() == 0 and not ours.path.exists()
 
 
 def test_17_what_a_killed_run_has_left_is_removed(ours: Installation) -> None:

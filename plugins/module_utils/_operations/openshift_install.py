@@ -289,7 +289,7 @@ class _Installation:
             "row": decided.row,
             "action": decided.action,
             "message": decided.message,
-            "unreachable": decided.unreachable,
+            "silent": decided.unreachable,
             "path": str(self._settings.path),
             "backup": backup,
             "infrastructure": folder.infrastructure,

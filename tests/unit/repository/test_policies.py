@@ -98,6 +98,31 @@ def test_python_files_begin_with_licence_and_docstring() -> None:
     assert not faults
 
 
+#: Which Ansible takes from any result, whoever has set it (lib/ansible/executor/task_executor.py and plugins/strategy of ansible-core).
+TAKEN_BY_ANSIBLE = {
+    "unreachable",
+    "failed",
+    "skipped",
+    "include",
+    "invocation",
+    "results",
+    "retries",
+    "attempts",
+    "async",
+}
+
+
+def test_results_of_modules_have_no_key_that_ansible_takes() -> None:
+    """With `unreachable: true` a host leaves the play, although its task has succeeded."""
+    faults = []
+    for path in sorted((TOP / "plugins" / "modules").glob("*.py")):
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "RETURN":
+                documented = yaml.safe_load(ast.literal_eval(statement.value)) or {}
+                faults += [f"{name(path)}: {key}" for key in sorted(documented.keys() & TAKEN_BY_ANSIBLE)]
+    assert not faults
+
+
 def test_init_files_have_only_a_docstring() -> None:
     """Where ansible-test of core 2.16 requires empty files (its test empty-init), they have no docstring either."""
     faults = []
