@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import copy
 import dataclasses
 import datetime
 import typing as t
@@ -281,8 +282,11 @@ class _Wait:
         """With everything read once more, because operators of an earlier phase say why it does not end, too."""
         phase = self._kept.phase
         if self._kept.answer == s.ANSWERS:
+            before = copy.deepcopy(self._world)
             self._world.forget()
             self._look(INSTALL)
+            if self._kept.answer != s.ANSWERS:
+                self._world = before
         found = self._snapshot()
         state = install_state.state(found)
         return self._outcome(found, state, report.expired(found, state, phase, self._settings.limit(phase)))

@@ -284,6 +284,23 @@ def test_operators_are_read_once_more_before_a_cause_is_named() -> None:
     assert "Most likely: operator network is not available" in str(outcome.failure)
 
 
+def test_what_was_observed_is_kept_if_the_api_goes_away_at_the_end() -> None:
+    cluster = InstallCluster()
+    cluster.infrastructure()
+    cluster.bootstrap("progressing")
+    assert cluster.time is not None
+    end = cluster.time.now + 60.0
+
+    def gone(_request: Request) -> None:
+        if cluster.time and cluster.time.now >= end:
+            raise AWAY
+
+    cluster.on("", gone)
+    outcome, _lines = cluster.slices(expected_nodes=[], machines=[], bootstrap_timeout=60.0)
+    assert outcome.failure is not None and outcome.values["state"] == "bootstrapping"
+    assert "the API does not answer at the moment" in outcome.values["why"]
+
+
 def test_an_installed_cluster_that_is_silent_is_not_waited_for() -> None:
     cluster = silent(10**6)
     outcome = cluster.wait(installation={"path": "/srv/dgxpod", "installed": True})
