@@ -12,6 +12,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import approv
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import booting
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import inventory as openshift
 
 DOCUMENTATION = r"""
@@ -99,6 +100,11 @@ _value:
     joined:
       description: For C(dns_pxe), names of nodes that have joined, by cluster. A cluster that could not be reached has no entry.
       type: dict
+    artifacts:
+      description: For C(dns_pxe), that variable of the role, with what follows from the files that C(cluster_openshift) has made. C(ignitions) and C(profiles)
+        too.
+      type: list
+      elements: dict
     peers:
       description: For C(load_balancer), load balancers of the same clusters, including itself.
       type: list
@@ -108,11 +114,16 @@ _value:
       type: dict
 """
 
+
+def _booted(groups: dict[str, list[str]], hostvars: t.Any, host: t.Any) -> dict[str, t.Any]:
+    return {**dns_pxe.read(groups, hostvars, host), **booting.of_server(groups, hostvars, host)}
+
+
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "approvals": approving.read,
     "cluster": cluster.read,
     "cluster_openshift": openshift.read,
-    "dns_pxe": dns_pxe.read,
+    "dns_pxe": _booted,
     "installers": cluster.installers,
     "load_balancer": load_balancer.read,
     "phases": phases.planned,

@@ -241,6 +241,11 @@ phase:
   returned: when it is done, or has failed
   type: str
   sample: nodes
+infrastructure:
+  description: C(status.infrastructureName) of Infrastructure C(cluster), empty if it is not known.
+  returned: when it is done, or has failed
+  type: str
+  sample: dgxpod-x7k2p
 complete:
   description: Whether the installation has come as far as O(until).
   returned: when it is done, or has failed

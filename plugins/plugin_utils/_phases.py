@@ -33,7 +33,7 @@ def due(phase: str, found: Row, everyone: c.Iterable[str], hostvars: t.Any) -> d
     clusters.
     """
     if phases.named(phase).after_installation:
-        installed = [one for name in everyone if _awaited(one := hostvars.raw_get(name), hostvars)]
+        installed = [one for name in everyone if _installed(one := hostvars.raw_get(name), hostvars)]
         served = {name for one in installed for name in one[PHASES].get(phase, {}).get("hosts", ())}
         return phases.without(found, set(found["hosts"]) - served)
     names: list[str] = []
@@ -42,6 +42,12 @@ def due(phase: str, found: Row, everyone: c.Iterable[str], hostvars: t.Any) -> d
         own = _outcomes([cluster], hostvars)[cluster].get(phases.CLUSTER)
         names += phases.idle(phase, rows[phase]["hosts"] if phase in rows else (), own, outcomes)
     return phases.without(found, names)
+
+
+def _installed(of_cluster: Row, hostvars: t.Any) -> bool:
+    """Whether machines of a cluster were installed in this run. Nobody logs in to those of OpenShift."""
+    is_openshift = of_cluster.get("hwaccel_installer") == phases.OPENSHIFT
+    return bool(of_cluster.get("cluster_taken") if is_openshift else _awaited(of_cluster, hostvars))
 
 
 def _awaited(of_cluster: Row, hostvars: t.Any) -> list[Row]:

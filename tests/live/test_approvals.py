@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import collections.abc as c
 import concurrent.futures
-import dataclasses
 import pathlib
 import typing as t
 
@@ -19,20 +18,17 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as files
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.kubelets import serving_certificate
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import ApiError, Forbidden, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import CSR, NODE
 from ansible_collections.hwaccel.gpu.tests.live.support import adhoc
-from ansible_collections.hwaccel.gpu.tests.live.support.accounts import token
 from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
-    BOOTSTRAPPER,
     NAMESPACE,
     Approvals,
     Between,
+    Machine,
     kubelet,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
@@ -103,36 +99,6 @@ def verify(certificate: str, case: Case) -> None:
     assert set(names) == set(case.filed.names), case.name
     if requested is not None:
         assert found.public_key() == requested.public_key(), case.name
-
-
-@dataclasses.dataclass
-class Machine:
-    """A machine that joins with the bootstrap token, as the machine-config-server hands it out."""
-
-    approvals: Approvals
-    folder: pathlib.Path
-    name: str
-    key: t.Any = dataclasses.field(default_factory=s.ec_key)
-
-    @property
-    def bootstrap(self) -> Client:
-        return self._client(token=token(self.approvals.admin, *BOOTSTRAPPER, {"expirationSeconds": 3600}))
-
-    def write(self, certificate: str) -> tuple[pathlib.Path, pathlib.Path]:
-        paths = self.folder / "tls.crt", self.folder / "tls.key"
-        kind = serialization
-        paths[0].write_bytes(base64.b64decode(certificate))
-        paths[1].write_bytes(self.key.private_bytes(kind.Encoding.PEM, kind.PrivateFormat.PKCS8, kind.NoEncryption()))
-        return paths
-
-    def node(self, certificate: str) -> Client:
-        """A client with the certificate that was signed."""
-        crt, key = (path.read_text() for path in self.write(certificate))
-        return self._client(client_cert=crt, client_key=key)
-
-    def _client(self, **credentials: str) -> Client:
-        own = {"client_cert": "", "client_key": ""} | credentials
-        return Client(Transport(dataclasses.replace(files.load(self.approvals.sandbox.kubeconfig), **own)))
 
 
 def test_a_machine_joins_renews_and_is_waited_for(approvals: Approvals, tmp_path: pathlib.Path) -> None:

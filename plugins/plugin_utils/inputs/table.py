@@ -158,7 +158,7 @@ SHARED: dict[str, Variable] = {
     "hwaccel_cluster_uid": _TEXT,
     "hwaccel_confirm": Variable(values.text, planned=False),
     "hwaccel_distribution": Variable(values.choice(*PLATFORMS)),
-    "hwaccel_installer": Variable(values.choice("", "k3s", "kubeadm")),
+    "hwaccel_installer": Variable(values.choice("", "k3s", "kubeadm", "openshift")),
     "hwaccel_api_endpoint": Variable(_ENDPOINT),
     "hwaccel_even_servers": _TRUTH,
     "hwaccel_kubeconfig_file": _TEXT,

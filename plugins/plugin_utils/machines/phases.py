@@ -21,6 +21,9 @@ Row = c.Mapping[str, t.Any]
 #: The phase in which machines become a cluster, by the role of its installer. Its host has an outcome of it, too.
 CLUSTER = "cluster"
 _NODES = ("control_plane", "workers", "edge_nodes")
+OPENSHIFT = "openshift"
+#: Of machines that machine_boot can start.
+_POWER = ("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address", "machine_boot_hypervisor")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Phase:
     phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
     default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do. after_installation: whether it is only for clusters
     of which machines were installed in this run. installers: whose clusters have it, all if empty. announced: whether it has only machines with an outcome of
-    it, which another phase's preflight has given them.
+    it, which another phase's preflight has given them. of_clusters: whether its hosts are those of the clusters themselves, and a failure ends their phases.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
     """
@@ -43,22 +46,35 @@ class Phase:
     after_installation: bool = False
     installers: tuple[str, ...] = ()
     announced: bool = False
+    of_clusters: bool = False
 
 
 #: Of site, in order.
 PHASES = (
     Phase("load_balancer", ("load_balancers",), serves=True),
+    # What machines boot.
+    Phase("installation", ("gpu_clusters",), installers=(OPENSHIFT,), of_clusters=True),
     Phase("dns_pxe", ("boot_servers",), serves=True),
     Phase(
         "machine_boot",
-        ("control_plane", "workers"),
-        if_set=("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address", "machine_boot_hypervisor"),
+        ("bootstrap", "control_plane", "workers"),
+        if_set=_POWER,
         at_a_time=("hwaccel_boots_at_a_time", "10"),
     ),
     # K3s looks for NVIDIA's runtime only when it starts, so its first start should find it (findNvidiaContainerRuntimes in its pkg/agent/containerd).
     Phase("toolkit", _NODES, installers=("k3s",), announced=True),
-    Phase(CLUSTER, _NODES),
-    Phase("node_runtime", _NODES, at_a_time=("hwaccel_machines_at_a_time", "10%"), only_if_due=True),
+    # Until etcd does without the bootstrap machine. Load balancers do so first.
+    Phase("bootstrap", ("gpu_clusters",), installers=(OPENSHIFT,), of_clusters=True),
+    Phase("bootstrap_complete", ("load_balancers",), serves=True, installers=(OPENSHIFT,)),
+    Phase("bootstrap_off", ("bootstrap",), if_set=_POWER, installers=(OPENSHIFT,)),
+    Phase(CLUSTER, _NODES, installers=cluster_inventory.BY_LOGIN),
+    Phase(
+        "node_runtime",
+        _NODES,
+        installers=cluster_inventory.BY_LOGIN,
+        at_a_time=("hwaccel_machines_at_a_time", "10%"),
+        only_if_due=True,
+    ),
     # Boot servers learn which machines have joined, so that the next run has nothing to tell them.
     Phase("nodes_joined", ("boot_servers",), serves=True, after_installation=True),
 )
@@ -124,15 +140,17 @@ def _planned(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequ
 
 def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, list[str]]:
     """Machines whose batches are independent of others, by their cluster, which is empty for those that serve all."""
+    if phase.installers:
+        clusters = [name for name in clusters if hostvars[name].get("hwaccel_installer") in phase.installers]
+    if phase.of_clusters:
+        return {name: [name] for name in clusters}
     everyone = list(groups.get("gpu_clusters", ()))
     default = "" if phase.serves else everyone[0] if len(everyone) == 1 else None
     found: dict[str, list[str]] = {}
     for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase.groups))):
         variables = hostvars[name]
         owner = str(variables.get("hwaccel_cluster") or "") or default
-        if owner is None or (owner and owner not in clusters):
-            continue
-        if phase.installers and hostvars[owner].get("hwaccel_installer") not in phase.installers:
+        if owner is None or (owner and owner not in clusters) or not clusters:
             continue
         if _taken(phase, variables):
             found.setdefault(owner, []).append(name)
@@ -179,6 +197,8 @@ def _of_cluster(phase: str, host: str, name: str, cluster: Row, outcomes: c.Mapp
         failed = [one for one in row["hosts"] if row["serves"] and not _done(outcomes.get(one, {}).get(earlier))]
         if failed:
             return f"the phase {earlier} has failed on {some(failed)}"
+        if named(earlier).of_clusters and not _done(outcomes.get(name, {}).get(earlier)):
+            return f"the phase {earlier} of {name} has failed"
     if CLUSTER in before and not _done(outcomes.get(name, {}).get(CLUSTER)):
         return f"{name} could not be made"
     row = cluster["phases"].get(phase, {})

@@ -8,6 +8,7 @@ The approver has the rights and the kubeconfig of examples/csr-approver.
 
 from __future__ import annotations
 
+import base64
 import collections.abc as c
 import contextlib
 import dataclasses
@@ -17,6 +18,7 @@ import typing as t
 import urllib.parse
 
 import yaml
+from cryptography.hazmat.primitives import serialization
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as files
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
@@ -32,6 +34,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY, Sandbox
 from ansible_collections.hwaccel.gpu.tests.unit.api.kubelet import handshake, server
 from ansible_collections.hwaccel.gpu.tests.unit.approval import cases
+from ansible_collections.hwaccel.gpu.tests.unit.approval import signing as s
 from ansible_collections.hwaccel.gpu.tests.unit.approval.signing import Filed
 
 EXAMPLE = REPOSITORY / "examples" / "csr-approver"
@@ -79,13 +82,38 @@ OPENSHIFT: list[Obj] = [
 ]
 
 
+def authority_map(pem: bytes) -> Obj:
+    """Where OpenShift keeps the CA of serving certificates."""
+    metadata = {"name": "csr-controller-ca", "namespace": "openshift-config-managed"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca-bundle.crt": pem.decode()}}
+
+
+def join(client: Client, name: str, address: str, *, port: int = 0) -> None:
+    """A Node that is Ready."""
+    client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}, NODE)
+    status: Obj = {
+        "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is ready"}],
+    }
+    if port:
+        status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
+    client.patch(NODE, name, "", {"status": status}, subresource="status")
+
+
+def file(filed: Filed, client: Client) -> Obj:
+    """Files a request, whose identity is the client's."""
+    spec = {key: value for key, value in filed.object()["spec"].items() if key not in ("username", "groups", "extra")}
+    body = {"apiVersion": CSR.api_version, "kind": CSR.kind, "metadata": {"name": filed.name}, "spec": spec}
+    return client.create(body, CSR).object
+
+
 class Approvals:
     """A sandbox with OpenShift's bindings, and an approver with its own credentials."""
 
     def __init__(self, sandbox: Sandbox, folder: pathlib.Path) -> None:
         self.sandbox, self.admin = sandbox, connect({"kubeconfig": sandbox.kubeconfig})
         server, authority = endpoint(sandbox.kubeconfig)
-        self._apply([*OPENSHIFT, self._authority(authority)])
+        self._apply([*OPENSHIFT, authority_map(authority)])
         for name in ("rights.yaml", "openshift.yaml"):
             self._apply(yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))["items"])
         text = (EXAMPLE / "kubeconfig.yaml").read_text(encoding="utf-8")
@@ -98,11 +126,6 @@ class Approvals:
         for name, addresses in cases.NODES.items():
             self.join(name, sorted(addresses)[0])
 
-    @staticmethod
-    def _authority(pem: bytes) -> Obj:
-        metadata = {"name": "csr-controller-ca", "namespace": "openshift-config-managed"}
-        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca-bundle.crt": pem.decode()}}
-
     def _apply(self, objects: c.Iterable[Obj]) -> None:
         for obj in objects:
             resource = self.admin.resource(obj["apiVersion"], obj["kind"])
@@ -110,17 +133,7 @@ class Approvals:
 
     def join(self, name: str, address: str, *, port: int = 0, client: Client | None = None) -> None:
         """A Node registers itself, or the administrator does so in its place."""
-        client = client or self.admin
-        client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}, NODE)
-        status: Obj = {
-            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
-            "conditions": [
-                {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is ready"}
-            ],
-        }
-        if port:
-            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
-        client.patch(NODE, name, "", {"status": status}, subresource="status")
+        join(client or self.admin, name, address, port=port)
 
     def identity(self, filed: Filed) -> Client:
         """A client with the identity that the request names, by impersonation."""
@@ -139,10 +152,7 @@ class Approvals:
 
     def file(self, filed: Filed, client: Client | None = None) -> Obj:
         """Files the request as its identity, and makes the conditions that it has."""
-        obj = filed.object()
-        spec = {key: value for key, value in obj["spec"].items() if key not in ("username", "groups", "extra")}
-        body = {"apiVersion": CSR.api_version, "kind": CSR.kind, "metadata": {"name": filed.name}, "spec": spec}
-        stored = (client or self.identity(filed)).create(body, CSR).object
+        stored = file(filed, client or self.identity(filed))
         for condition in filed.conditions:
             decided = {"type": condition, "status": "True", "reason": "Test", "message": "by a test"}
             stored = self.admin.replace(
@@ -179,6 +189,43 @@ class Approvals:
         """One run as the approver. ask: by default each kubelet presents no certificate."""
         given = {"expected_nodes": cases.EXPECTED, "profile": "openshift"} | options
         return run.approve(Settings(**given), client or self.approver, Clock(), ask)
+
+
+class Joinable(t.Protocol):
+    """A cluster with the bootstrap identity of OpenShift."""
+
+    sandbox: Sandbox
+    admin: Client
+
+
+@dataclasses.dataclass
+class Machine:
+    """A machine that joins with the bootstrap token, as the machine-config-server hands it out."""
+
+    approvals: Joinable
+    folder: pathlib.Path
+    name: str
+    key: t.Any = dataclasses.field(default_factory=s.ec_key)
+
+    @property
+    def bootstrap(self) -> Client:
+        return self._client(token=token(self.approvals.admin, *BOOTSTRAPPER, {"expirationSeconds": 3600}))
+
+    def write(self, certificate: str) -> tuple[pathlib.Path, pathlib.Path]:
+        paths = self.folder / "tls.crt", self.folder / "tls.key"
+        kind = serialization
+        paths[0].write_bytes(base64.b64decode(certificate))
+        paths[1].write_bytes(self.key.private_bytes(kind.Encoding.PEM, kind.PrivateFormat.PKCS8, kind.NoEncryption()))
+        return paths
+
+    def node(self, certificate: str) -> Client:
+        """A client with the certificate that was signed."""
+        crt, key = (path.read_text() for path in self.write(certificate))
+        return self._client(client_cert=crt, client_key=key)
+
+    def _client(self, **credentials: str) -> Client:
+        own = {"client_cert": "", "client_key": ""} | credentials
+        return Client(Transport(dataclasses.replace(files.load(self.approvals.sandbox.kubeconfig), **own)))
 
 
 class Between:

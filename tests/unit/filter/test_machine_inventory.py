@@ -107,6 +107,26 @@ def test_an_unsupported_role_is_reported() -> None:
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")
 
 
+def test_boot_servers_get_what_openshift_install_has_made() -> None:
+    groups = {"gpu_clusters": ["ocp"], "boot_servers": ["boot"], "workers": ["w0"]}
+    release = {
+        kind: {"location": f"https://example.com/{kind}", "sha256": "0" * 64}
+        for kind in ("kernel", "initramfs", "rootfs")
+    }
+    made = {"path": "/srv/ocp", "publishable": {"worker.ign": "1" * 64}, "artifacts": release}
+    hosts: dict[str, dict[str, t.Any]] = {
+        "ocp": {"cluster_openshift_installation": made},
+        "boot": {"dns_pxe_profiles": [{"role": "worker", "install_device": "/dev/nvme0n1"}]},
+        "w0": {},
+    }
+    found = machine_inventory(groups, "dns_pxe", hosts, "boot")
+    assert found["ignitions"] == [{"path": "ocp/worker.ign", "source": "/srv/ocp/worker.ign"}]
+    assert [one["install_device"] for one in found["profiles"]] == ["/dev/nvme0n1"]
+    assert len(found["artifacts"]) == 3
+    hosts["ocp"] = {}
+    assert machine_inventory(groups, "dns_pxe", hosts, "boot")["profiles"] == hosts["boot"]["dns_pxe_profiles"]
+
+
 def test_nodes_whose_requests_are_approved() -> None:
     groups = {
         "gpu_clusters": ["ocp", "edge"],

@@ -56,9 +56,13 @@ def test_a_lost_machine_is_in_no_phase() -> None:
 def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
     assert hosts() == {
         "load_balancer": ["shared1", "lb-a", "shared2"],
+        "installation": [],
         "dns_pxe": ["boot"],
         "machine_boot": ["a-w1"],
         "toolkit": [],
+        "bootstrap": [],
+        "bootstrap_complete": [],
+        "bootstrap_off": [],
         "cluster": ["a-cp", "a-w1", "a-w2", "a-w3", "a-old", "a-e1", "b-cp", "b-w1"],
         "node_runtime": ["a-cp", "a-w1", "b-cp", "a-w2", "a-w3", "b-w1", "a-e1"],
         "nodes_joined": ["boot"],
@@ -72,6 +76,50 @@ def test_the_toolkit_comes_before_k3s_only() -> None:
     assert phases.planned(GROUPS, known)["toolkit"]["hosts"] == ["b-cp", "b-w1"]
     outcomes = {"b-cp": {"toolkit": DONE}, "b-w1": {"node_runtime": DONE}}
     assert phases.idle("toolkit", ["b-cp", "b-w1"], None, outcomes) == ["b-w1"]
+
+
+OCP_GROUPS = {**GROUPS, "bootstrap": ["b-boot"]}
+OCP = {
+    **HOSTS,
+    "b": {**HOSTS["b"], "hwaccel_installer": "openshift"},
+    "b-boot": {"hwaccel_cluster": "b", "hwaccel_hypervisor": "kvm"},
+    "b-cp": {"hwaccel_cluster": "b", "hwaccel_bmc_address": "10.0.0.4"},
+}
+
+
+def test_machines_of_openshift_are_only_started() -> None:
+    found = {name: one["hosts"] for name, one in phases.planned(OCP_GROUPS, OCP, "b").items() if one["hosts"]}
+    assert found == {
+        "load_balancer": ["shared1", "shared2"],
+        "installation": ["b"],
+        "dns_pxe": ["boot"],
+        "machine_boot": ["b-boot", "b-cp"],
+        "bootstrap": ["b"],
+        "bootstrap_complete": ["shared1", "shared2"],
+        "bootstrap_off": ["b-boot"],
+        "nodes_joined": ["boot"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("phase", "host", "outcomes", "why"),
+    [
+        ("machine_boot", "b-cp", {"b": {"installation": "DONE"}}, []),
+        ("machine_boot", "b-cp", {"b": {"installation": "FAILED"}}, ["the phase installation of b has failed"]),
+        ("bootstrap", "b", {"b": {"installation": "FAILED"}}, ["it has failed in the phase installation"]),
+        ("bootstrap_off", "b-boot", {"b": {"bootstrap": "FAILED"}}, ["the phase bootstrap of b has failed"]),
+        ("cluster", "b", {"b": {"bootstrap": "DONE"}, "b-boot": {"bootstrap_off": "FAILED"}}, []),
+    ],
+)
+def test_what_fails_for_a_cluster_holds_back_its_machines(
+    phase: str, host: str, outcomes: t.Any, why: list[str]
+) -> None:
+    known = {"b": {"phases": phases.planned(OCP_GROUPS, OCP, "b"), "problems": False}}
+    ended = {
+        name: {one: DONE if what == "DONE" else FAILED for one, what in found.items()}
+        for name, found in outcomes.items()
+    }
+    assert phases.held(phase, host, known, ended) == why
 
 
 def test_batches_of_clusters_are_independent() -> None:
@@ -100,8 +148,10 @@ def test_site_and_its_preflight_run_all_phases_in_their_order() -> None:
         return found
 
     assert ran("site.yml") == NAMES
-    # The preflight of the boot servers is that of both phases, and so is that of node_runtime.
-    assert sorted(ran("plan.yml") + ran("machines_plan.yml")) == sorted(set(NAMES) - {"nodes_joined", "toolkit"})
+    # The preflight of the boot servers is that of both phases, and so are those of load balancers, machines and node_runtime. A cluster has its plan.
+    again = {"nodes_joined", "toolkit", "bootstrap_complete", "bootstrap_off"}
+    of_clusters = {one.name for one in phases.PHASES if one.of_clusters}
+    assert sorted(ran("plan.yml") + ran("machines_plan.yml")) == sorted(set(NAMES) - again - of_clusters)
     assert {path.stem for path in (PLAYBOOKS / "tasks" / "phases").iterdir()} == set(NAMES) - {"cluster"}
 
 

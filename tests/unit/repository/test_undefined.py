@@ -135,7 +135,7 @@ def test_every_playbook_reports_undefined_variables_before_the_first_request(
         given = {"all": {"hosts": {"localhost": dict.fromkeys(hosts["localhost"], TEMPLATE)}}}
     else:
         given = inventory(counter, hosts, MACHINES.get(playbook, "gpu_clusters"))
-    if playbook in ("cluster_k3s", "cluster_kubeadm"):
+    if playbook in ("cluster_k3s", "cluster_kubeadm", "cluster_openshift"):
         server = {"hwaccel_cluster": f"of-{playbook.replace('_', '-')}", "ansible_ssh_executable": str(counter.ssh)}
         given["control_plane"] = {"hosts": {"server": server}}
     arguments = []

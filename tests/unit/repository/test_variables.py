@@ -79,7 +79,15 @@ def test_exactly_the_facts_that_playbooks_and_roles_leave_behind_are_listed() ->
     # An action sets the outcomes of roles on machines, and those of phases.
     found |= {"hwaccel_phase_outcomes"} | {
         f"{role}_outcome"
-        for role in ("cluster_k3s", "cluster_kubeadm", "dns_pxe", "load_balancer", "machine_boot", "node_runtime")
+        for role in (
+            "cluster_k3s",
+            "cluster_kubeadm",
+            "cluster_openshift",
+            "dns_pxe",
+            "load_balancer",
+            "machine_boot",
+            "node_runtime",
+        )
     }
     # Tasks that installers share set these by the name of the installer's role.
     found |= {f"cluster_{name}_{fact}" for name in ("k3s", "kubeadm") for fact in ("faults", "predicted")}

@@ -66,6 +66,7 @@ def values(found: Snapshot, state: InstallState, phase: str) -> dict[str, t.Any]
         "why": state.why,
         "next_step": state.next_step,
         "phase": phase,
+        "infrastructure": answers.infrastructure,
         "bootstrapped": answers.bootstrapped,
         "removable": answers.removable,
         "machines": [{"name": one.name, "role": one.role, "step": progress.step(one, found)} for one in found.machines],

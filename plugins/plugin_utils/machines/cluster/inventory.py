@@ -16,6 +16,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory imp
 GROUPS = {"control_plane": SERVER, "workers": AGENT, "edge_nodes": AGENT}
 #: Port of the API server where an endpoint names none.
 PORT = 6443
+#: Installers that log in to machines. Those of others are installed by what they boot.
+BY_LOGIN = ("k3s", "kubeadm")
 
 
 def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
@@ -53,7 +55,7 @@ def _lone_server(found: c.Iterable[c.Mapping[str, t.Any]]) -> str:
 def installers(
     groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "", installer: str = ""
 ) -> dict[str, t.Any]:
-    """clusters: those that an installer makes, by their names. machines: names of theirs, servers first, without those that are lost.
+    """clusters: those that an installer makes, by their names. machines: names of those that it logs in to, servers first, without those that are lost.
 
     only: names of clusters, all if empty. installer: the one that makes them, any if empty.
 
@@ -74,6 +76,7 @@ def installers(
         "machines": [
             one["host"]
             for cluster in clusters
+            if hostvars[cluster]["hwaccel_installer"] in BY_LOGIN
             for one in machines_of(groups, hostvars, cluster)
             if not machines.truth(hostvars[one["host"]].get("hwaccel_lost"))
         ],

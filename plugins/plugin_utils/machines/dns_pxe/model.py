@@ -58,13 +58,17 @@ class Subnet:
 
 @dataclasses.dataclass(frozen=True)
 class Artifact:
-    """A file that machines download. path: below images/. source, signature: an address, or a path on the controller. keyring: a path on the controller."""
+    """A file that machines download. path: below images/. source, signature: an address, or a path on the controller. keyring: a path on the controller.
+
+    assumed: whether this run finds out only later where it is, so that source and checksum are empty.
+    """
 
     path: str
     source: str
     checksum: str
     signature: str = ""
     keyring: str = ""
+    assumed: bool = False
 
     @property
     def remote(self) -> bool:
@@ -73,10 +77,11 @@ class Artifact:
 
 @dataclasses.dataclass(frozen=True)
 class Ignition:
-    """An ignition file of machines. path: below ignition/. source: a path on the controller."""
+    """An ignition file of machines. path: below ignition/. source: a path on the controller. assumed: whether this run makes it only later."""
 
     path: str
     source: str
+    assumed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,7 +322,9 @@ def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site
         ),
         reader.entries(
             "ignitions",
-            lambda entry, where: Ignition(reader.path(entry["path"], where), str(entry["source"])),
+            lambda entry, where: Ignition(
+                reader.path(entry["path"], where), str(entry["source"]), bool(entry.get("assumed"))
+            ),
             ("path", "source"),
         ),
         latch.decided(memory, found, settings["joined"], listed(settings["install_again"])),
@@ -390,6 +397,8 @@ def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
 
 
 def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
+    if entry.get("assumed"):
+        return Artifact(reader.path(entry["path"], where), "", "", assumed=True)
     checksum = str(entry["checksum"]).lower()
     if not _SHA256.fullmatch(checksum):
         reader.fault(

@@ -254,7 +254,8 @@ def _fetched(
     if not settings["pxe"]:
         return []
     lacking = [one for one in site.artifacts if f"sha256:{found.images.get(one.path)}" != one.checksum]
-    wrong += filter(None, (place.unusable(one.path, one.source, one.checksum, found) for one in lacking))
+    known = (one for one in lacking if not one.assumed)
+    wrong += filter(None, (place.unusable(one.path, one.source, one.checksum, found) for one in known))
     for one in (one for one in lacking if one.signature):
         keys = [
             (f"the keyring of {one.path}", one.keyring),
@@ -278,11 +279,11 @@ def _copied(
 ) -> list[dict[str, t.Any]]:
     """Missing ignition files that a machine needs now, and problems of their sources."""
     needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
-    wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed))
+    wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed if not one.assumed))
     return [
         dataclasses.asdict(one)
         for one in needed
-        if observed.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
+        if one.assumed or observed.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
     ]
 
 

@@ -39,7 +39,7 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    requested = variables.get("hwaccel_bootstrap") or {}
+    requested = variables.get("cluster_openshift_bootstrap") or variables.get("hwaccel_bootstrap") or {}
     complete = requested.get("complete")
     if complete is None and inventory.is_new(variables):
         # If the cluster does not answer, its bootstrap is not complete, even if an earlier cluster had this name.

@@ -32,13 +32,9 @@ def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
         _machine(name, hostvars[name], role, cluster)
         for group, role in GROUPS.items()
         for name in groups.get(group, ())
-        if (hostvars[name].get("hwaccel_cluster") or lone) == cluster and not _leaves(hostvars[name])
+        if (hostvars[name].get("hwaccel_cluster") or lone) == cluster and not inventory.leaves(hostvars[name])
     ]
     return {"machines": found, "balancers": _balancers(hostvars[cluster])}
-
-
-def _leaves(variables: c.Mapping[str, t.Any]) -> bool:
-    return any(machines.truth(variables.get(name)) for name in ("hwaccel_retired", "hwaccel_lost"))
 
 
 def _balancers(variables: c.Mapping[str, t.Any]) -> dict[str, str]:

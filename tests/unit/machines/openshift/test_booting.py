@@ -1,0 +1,119 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What boot servers give to machines of clusters of OpenShift."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import booting
+
+INSTALLATION: dict[str, t.Any] = {
+    "path": "/srv/installations/ocp",
+    "publishable": {"bootstrap.ign": "a" * 64, "master.ign": "b" * 64, "worker.ign": "c" * 64},
+    "artifacts": {
+        kind: {"location": f"https://mirror.example.com/{kind}", "sha256": "d" * 64}
+        for kind in ("kernel", "initramfs", "rootfs")
+    },
+}
+OCP = {"hwaccel_machine_network": "10.33.3.0/24", booting.INSTALLATION: INSTALLATION}
+NONE: dict[str, list[dict[str, t.Any]]] = {"artifacts": [], "ignitions": [], "profiles": []}
+
+
+def test_machines_boot_the_release_with_the_ignition_file_of_their_role() -> None:
+    found = booting.read({"ocp": OCP, "edge": {}})
+    assert found["artifacts"][0] == {
+        "path": "ocp/kernel",
+        "source": "https://mirror.example.com/kernel",
+        "checksum": f"sha256:{'d' * 64}",
+    }
+    assert found["ignitions"][0] == {"path": "ocp/bootstrap.ign", "source": "/srv/installations/ocp/bootstrap.ign"}
+    assert [one["role"] for one in found["profiles"]] == ["bootstrap", "master", "worker"]
+    assert found["profiles"][2] == {
+        "role": "worker",
+        "cluster": "ocp",
+        "kernel": "ocp/kernel",
+        "initramfs": "ocp/initramfs",
+        "rootfs": "ocp/rootfs",
+        "ignition": "ocp/worker.ign",
+        "arguments": ["rd.neednet=1", "ip=dhcp"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("networks", "argument"),
+    [
+        ("fd33::/64", "ip=dhcp6"),
+        (["10.33.3.0/24", "fd33::/64"], "ip=dhcp"),
+        (["fd33::/64"], "ip=dhcp6"),
+        ([], "ip=dhcp"),
+    ],
+)
+def test_machines_ask_for_an_address_of_the_first_machine_network(networks: t.Any, argument: str) -> None:
+    found = booting.read({"ocp": {**OCP, "hwaccel_machine_network": networks}})
+    assert found["profiles"][0]["arguments"][-1] == argument
+
+
+@pytest.mark.parametrize("variables", [{}, {booting.INSTALLATION: {}}, {booting.INSTALLATION: {"publishable": {}}}])
+def test_without_files_there_is_nothing(variables: dict[str, t.Any]) -> None:
+    assert booting.read({"ocp": variables}) == NONE
+
+
+def test_files_that_are_going_to_be_made_are_assumed() -> None:
+    found = booting.read({"ocp": {booting.AWAITED: ["bootstrap.ign", "master.ign", "worker.ign"]}})
+    rows = [*found["artifacts"], *found["ignitions"]]
+    assert len(rows) == 6 and all(one["assumed"] for one in rows)
+    made = booting.read({"ocp": {**OCP, booting.AWAITED: ["worker.ign"]}})
+    assert [one["path"] for one in made["ignitions"]] == [one["path"] for one in found["ignitions"]]
+    assert not [one for one in [*made["artifacts"], *made["ignitions"]] if "assumed" in one]
+
+
+def test_in_check_mode_the_release_of_files_that_are_there_is_assumed() -> None:
+    found = booting.read({"ocp": {booting.INSTALLATION: {**INSTALLATION, "artifacts": {}}}})
+    assert all("assumed" in one for one in found["artifacts"])
+    assert not [one for one in found["ignitions"] if "assumed" in one]
+
+
+def test_without_a_bootstrap_file_workers_can_still_be_added() -> None:
+    later = {**INSTALLATION, "publishable": {"worker.ign": "c" * 64}}
+    assert [one["role"] for one in booting.read({"ocp": {booting.INSTALLATION: later}})["profiles"]] == ["worker"]
+
+
+def test_what_the_inventory_has_wins_key_by_key() -> None:
+    derived = booting.read({"ocp": OCP, "ocp2": {**OCP, booting.INSTALLATION: {**INSTALLATION, "path": "/srv/2"}}})
+    kernel = {"path": "ocp/kernel", "source": "/srv/kernel", "checksum": f"sha256:{'e' * 64}"}
+    given: dict[str, list[dict[str, t.Any]]] = {
+        "artifacts": [kernel],
+        "ignitions": [{"path": "other.ign", "source": "/srv/other.ign"}],
+        "profiles": [
+            {"role": "worker", "cluster": "ocp", "install_device": "/dev/sda"},
+            {"role": "master", "arguments": ["ip=eno1:dhcp"]},
+            {"role": "worker", "cluster": "k3s", "kernel": "debian/linux", "initramfs": "debian/initrd"},
+        ],
+    }
+    found = booting.with_given(derived, given)
+    assert kernel in found["artifacts"] and len(found["artifacts"]) == 6
+    assert found["ignitions"][-1] == given["ignitions"][0] and len(found["ignitions"]) == 7
+    by = {(one["cluster"], one["role"]): one for one in found["profiles"]}
+    assert by["ocp", "worker"]["install_device"] == "/dev/sda" and "install_device" not in by["ocp2", "worker"]
+    assert by["ocp", "master"]["arguments"] == by["ocp2", "master"]["arguments"] == ["ip=eno1:dhcp"]
+    assert by["k3s", "worker"] == given["profiles"][2]
+    assert len(found["profiles"]) == 7
+
+
+@pytest.mark.parametrize("wrong", ["text", ["text"], {"path": "a"}])
+def test_what_is_no_list_of_dictionaries_is_left_to_the_role(wrong: t.Any) -> None:
+    given = {"artifacts": [], "ignitions": [], "profiles": wrong}
+    assert booting.with_given(booting.read({"ocp": OCP}), given) == given
+
+
+def test_without_such_clusters_the_inventory_is_as_it_is() -> None:
+    given: dict[str, list[dict[str, t.Any]]] = {
+        "artifacts": [{"path": "a"}],
+        "ignitions": [{"path": "b"}],
+        "profiles": [{"role": "worker", "install_device": "/dev/sda"}],
+    }
+    assert booting.with_given(NONE, given) == given

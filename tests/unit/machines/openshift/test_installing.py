@@ -1,0 +1,63 @@
+# Copyright (c) 2026 hwaccel.gpu contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is left to be done until a cluster is installed."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.hwaccel.gpu.plugins.filter.cluster_installation import cluster_installation
+
+MACHINES = [
+    {"host": "boot", "role": "bootstrap"},
+    *({"host": f"m{number}", "role": "master"} for number in range(3)),
+    {"host": "w0", "role": "worker"},
+]
+CREATE, INSTALL = "create the files of the installation", "install OpenShift on m0, m1, m2"
+
+
+def plan(action: str, state: str = "", *, silent: bool = False) -> dict[str, t.Any]:
+    decided = {"action": action, "message": f"row of {action}", "silent": silent}
+    far = {"state": state, "why": "the evidence", "next_step": "do this"} if state else {}
+    return cluster_installation(MACHINES, "cluster_openshift", decided, far)
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "predicted", "awaited"),
+    [
+        ("create", "", [CREATE, INSTALL], True),
+        ("regenerate", "prepared", ["create its files again", INSTALL], True),
+        ("reuse", "prepared", [INSTALL], False),
+        ("adopt", "", [INSTALL], False),
+        ("reuse", "bootstrapping", [INSTALL], False),
+        ("reuse", "installing", [INSTALL], False),
+        ("reuse", "installed", [], False),
+        ("reuse", "degraded", [], False),
+    ],
+)
+def test_steps_follow_from_folder_and_state(action: str, state: str, predicted: list[str], awaited: bool) -> None:
+    found = plan(action, state)
+    assert (found["predicted"], found["awaited"], found["faults"]) == (predicted, awaited, [])
+    assert [one["hosts"] for one in found["steps"] if one["do"] == "init"] in ([], [["m0", "m1", "m2"]])
+
+
+@pytest.mark.parametrize(
+    ("action", "state", "silent", "texts"),
+    [
+        ("fail", "", False, ["row of fail"]),
+        ("fail", "foreign", False, ["row of fail", "the evidence. Next: do this"]),
+        ("reuse", "foreign", False, ["the evidence. Next: do this"]),
+        ("create", "unreachable", False, ["the evidence. Next: do this"]),
+        # The folder is all that is known of a cluster that was installed.
+        ("nothing", "", True, ["row of nothing"]),
+    ],
+)
+def test_nothing_is_done_with_a_cluster_that_is_another_one_or_silent(
+    action: str, state: str, silent: bool, texts: list[str]
+) -> None:
+    found = plan(action, state, silent=silent)
+    assert [one["text"] for one in found["faults"]] == texts
+    assert (found["steps"], found["predicted"], found["awaited"]) == ([], [], False)
