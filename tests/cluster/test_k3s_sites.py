@@ -86,8 +86,8 @@ def slow(machine: Machine) -> None:
 
 def refusing(machine: Machine) -> None:
     """Another distribution has made it a node."""
-    machine.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\n")
-    machine.write("/etc/kubernetes/admin.conf", "apiVersion: v1\nkind: Config\n")
+    machine.write("/etc/systemd/system/rke2-agent.service", "[Service]\nExecStart=/usr/bin/sleep infinity\n")
+    machine.sh("systemctl daemon-reload && systemctl start rke2-agent")
 
 
 def test_two_sites_are_made_while_a_third_one_is_silent(sites: Sites, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,5 +125,5 @@ def test_forty_sites_are_planned_in_the_time_of_the_slowest(sites: Sites, capsys
         )
     told = {name: json.dumps(one) for name, one in run.summary.items() if name.startswith("edge")}
     assert {name for name in told if not run.summary[name]["succeeded"]} == {"edge2", "edge5"}, told
-    assert "site2" in told["edge2"] and "kubelet.conf" in told["edge5"], told
+    assert "site2" in told["edge2"] and "rke2-agent" in told["edge5"], told
     assert len(waits(run, "site2", "edge2")) == 1, waits(run, "site2", "edge2")
