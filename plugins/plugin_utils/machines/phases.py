@@ -125,7 +125,7 @@ def hypervisors(groups: Groups, hostvars: Variables, found: c.Mapping[str, Row])
 
 
 def _planned(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequence[str]) -> dict[str, t.Any]:
-    sets = _sets(phase, groups, hostvars, clusters) if clusters else {}
+    sets = _sets(phase, groups, hostvars, clusters)
     sizes = [1 if phase.serves else _size(phase, hostvars[owner], len(names)) for owner, names in sets.items()]
     batched = [in_batches(names, size) for names, size in zip(sets.values(), sizes, strict=True)]
     # The first batch of each cluster, then the second of each that has one.
@@ -142,6 +142,8 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
     """Machines whose batches are independent of others, by their cluster, which is empty for those that serve all."""
     if phase.installers:
         clusters = [name for name in clusters if hostvars[name].get("hwaccel_installer") in phase.installers]
+    if not clusters:
+        return {}
     if phase.of_clusters:
         return {name: [name] for name in clusters}
     everyone = list(groups.get("gpu_clusters", ()))
@@ -150,7 +152,7 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
     for name in dict.fromkeys(itertools.chain(*(groups.get(group, ()) for group in phase.groups))):
         variables = hostvars[name]
         owner = str(variables.get("hwaccel_cluster") or "") or default
-        if owner is None or (owner and owner not in clusters) or not clusters:
+        if owner is None or (owner and owner not in clusters):
             continue
         if _taken(phase, variables):
             found.setdefault(owner, []).append(name)
