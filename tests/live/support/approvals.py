@@ -107,15 +107,26 @@ def file(filed: Filed, client: Client) -> Obj:
     return client.create(body, CSR).object
 
 
+def certificate(client: Client, name: str) -> str:
+    """base64 of a request's certificate, when the signer has issued it."""
+    until(lambda: bool(client.get(CSR, name)["status"].get("certificate")), f"{name} to be signed")
+    return str(client.get(CSR, name)["status"]["certificate"])
+
+
+def apply(client: Client, objects: c.Iterable[Obj]) -> None:
+    for obj in objects:
+        client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="tests")
+
+
 class Approvals:
     """A sandbox with OpenShift's bindings, and an approver with its own credentials."""
 
     def __init__(self, sandbox: Sandbox, folder: pathlib.Path) -> None:
         self.sandbox, self.admin = sandbox, connect({"kubeconfig": sandbox.kubeconfig})
         server, authority = endpoint(sandbox.kubeconfig)
-        self._apply([*OPENSHIFT, authority_map(authority)])
+        apply(self.admin, [*OPENSHIFT, authority_map(authority)])
         for name in ("rights.yaml", "openshift.yaml"):
-            self._apply(yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))["items"])
+            apply(self.admin, yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))["items"])
         text = (EXAMPLE / "kubeconfig.yaml").read_text(encoding="utf-8")
         (folder / "ca.crt").write_bytes(authority)
         (folder / "token").write_text(token(self.admin, NAMESPACE, "approver", {"expirationSeconds": 43200}))
@@ -125,11 +136,6 @@ class Approvals:
         await_right(self.approver, "update", CSR, subresource="approval")
         for name, addresses in cases.NODES.items():
             self.join(name, sorted(addresses)[0])
-
-    def _apply(self, objects: c.Iterable[Obj]) -> None:
-        for obj in objects:
-            resource = self.admin.resource(obj["apiVersion"], obj["kind"])
-            self.admin.apply(obj, resource, field_manager="tests")
 
     def join(self, name: str, address: str, *, port: int = 0, client: Client | None = None) -> None:
         """A Node registers itself, or the administrator does so in its place."""
@@ -172,8 +178,7 @@ class Approvals:
 
     def certificate(self, name: str) -> str:
         """base64 of the signed certificate, when the signer has issued it."""
-        until(lambda: bool(self.stored(name)["status"].get("certificate")), f"{name} to be signed")
-        return str(self.stored(name)["status"]["certificate"])
+        return certificate(self.admin, name)
 
     def clear(self) -> None:
         for obj in self.admin.list(CSR, metadata_only=True).items:

@@ -27,12 +27,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import CSR, NODE
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer, bind_cluster_admin, endpoint
 from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
     OPENSHIFT,
     Machine,
+    apply,
     authority_map,
+    certificate,
     file,
     join,
     kubelet,
@@ -47,6 +49,13 @@ Obj = dict[str, t.Any]
 _CONFIG = "config.openshift.io/v1"
 _CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 _KINDS = ("ClusterVersion", "ClusterOperator", "Infrastructure")
+#: As progress.service of the bootstrap machine writes it.
+_BOOTSTRAPPED: Obj = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "bootstrap", "namespace": "kube-system"},
+    "data": {"status": "complete"},
+}
 
 
 class Installing:
@@ -63,9 +72,7 @@ class Installing:
         for name in wanted:
             self.admin.apply(definitions[name], _CRD, field_manager="tests")
         server, authority = endpoint(self.sandbox.kubeconfig)
-        config_map = authority_map(authority)
-        for obj in [*OPENSHIFT, config_map]:
-            self.admin.apply(obj, self.admin.resource(obj["apiVersion"], obj["kind"]), field_manager="tests")
+        apply(self.admin, [*OPENSHIFT, authority_map(authority)])
         for name in wanted:
             kind, group = name.split(".", 1)
             until(functools.partial(self._served, f"{group}/v1", kind), f"{name} to be served")
@@ -106,14 +113,7 @@ class Installing:
         metadata = folder / "metadata.json"
         until(metadata.exists, "the files of the installation", seconds=120)
         self.rename(json.loads(metadata.read_text(encoding="utf-8"))["infraID"])
-        self._apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "bootstrap", "namespace": "kube-system"},
-                "data": {"status": "complete"},
-            }
-        )
+        apply(self.admin, [_BOOTSTRAPPED])
         self._report(
             "operator.openshift.io/v1",
             "Etcd",
@@ -159,7 +159,7 @@ class Installing:
             "metadata": {"name": "cluster"},
             "spec": {"platformSpec": {"type": "None"}},
         }
-        self._apply(obj)
+        apply(self.admin, [obj])
         status = {
             "infrastructureName": infrastructure,
             "apiServerURL": f"https://api.{DOMAIN}:6443",
@@ -179,28 +179,19 @@ class Installing:
         machine = Machine(self, place, name)
         request = s.client(name, key=machine.key)
         file(request, machine.bootstrap)
-        node = machine.node(self._signed(request.name))
+        node = machine.node(certificate(self.admin, request.name))
         serving = s.serving(name, *s.dns(name), *s.ips(address), key=machine.key)
         join(node, name, "127.0.0.1")
         file(serving, node)
-        crt, key = machine.write(self._signed(serving.name))
+        crt, key = machine.write(certificate(self.admin, serving.name))
         port = self._stack.enter_context(kubelet(crt, key))
         status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
         node.patch(NODE, name, "", {"status": status}, subresource="status")
 
-    def _signed(self, name: str) -> str:
-        until(
-            lambda: bool(self.admin.get(CSR, name)["status"].get("certificate")), f"{name} to be approved", seconds=240
-        )
-        return str(self.admin.get(CSR, name)["status"]["certificate"])
-
-    def _apply(self, obj: Obj) -> None:
-        self.admin.apply(obj, self.admin.resource(obj["apiVersion"], obj["kind"]), field_manager="tests")
-
     def _report(
         self, api_version: str, kind: str, name: str, spec: Obj, conditions: list[Obj], **status: t.Any
     ) -> None:
-        self._apply({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+        apply(self.admin, [{"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}])
         body = {"status": {"conditions": conditions, **status}}
         self.admin.patch(self.admin.resource(api_version, kind), name, "", body, subresource="status")
 
