@@ -28,7 +28,6 @@ from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
     NAMESPACE,
     Approvals,
     Between,
-    Machine,
     kubelet,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
@@ -103,7 +102,7 @@ def verify(certificate: str, case: Case) -> None:
 
 def test_a_machine_joins_renews_and_is_waited_for(approvals: Approvals, tmp_path: pathlib.Path) -> None:
     name = "worker-7.gpu.example.com"
-    machine = Machine(approvals, tmp_path, name)
+    machine = approvals.machine(tmp_path, name)
     expected = [{"name": name, "ip_addresses": ["10.33.3.27"]}]
     client_request = s.client(name, key=machine.key)
     approvals.file(client_request, machine.bootstrap)
@@ -286,7 +285,7 @@ def test_approving_everything_hands_out_cluster_admin(
     approvals: Approvals, tmp_path: pathlib.Path, loop: c.Callable[[Approvals], None]
 ) -> None:
     """The control: whoever reads the bootstrap token from port 22623 becomes the administrator."""
-    attacker = Machine(approvals, tmp_path, "attacker")
+    attacker = approvals.machine(tmp_path, "attacker")
     subject = ((s.NameOID.ORGANIZATION_NAME, "system:cluster-admins"), (s.NameOID.COMMON_NAME, "attacker"))
     request = CLIENT.but(name="attack", signer="kubernetes.io/kube-apiserver-client", subject=subject, key=attacker.key)
     approvals.file(request, attacker.bootstrap)

@@ -62,7 +62,7 @@ def files(plan: CommandSettings) -> dict[pathlib.Path, str]:
     layout = plan.layout
     configs = {
         layout.config / "etcd.yaml": _etcd(plan),
-        layout.config / "audit-policy.yaml": _AUDIT_POLICY,
+        layout.config / "audit-policy.yaml": AUDIT_POLICY,
         layout.config / "kwok.yaml": _KWOK,
         layout.kubeconfig: kubeconfig(plan, "admin"),
     }
@@ -109,7 +109,7 @@ def command(plan: CommandSettings, component: str) -> Command:
         program = (str(layout.bin / component),)
         # Less frequent garbage collection needs an eighth less CPU time, and about 60 MiB more memory for the API server.
         environment["GOGC"] = "200"
-    content = {"etcd": _etcd(plan), "kube-apiserver": _AUDIT_POLICY, "kwok": _KWOK}.get(component, "")
+    content = {"etcd": _etcd(plan), "kube-apiserver": AUDIT_POLICY, "kwok": _KWOK}.get(component, "")
     # The others read the server from a kubeconfig at their start only.
     server = "" if component in ("etcd", "kube-apiserver") else str(plan.ports["kube-apiserver"])
     digest_of = plan.versions.get(component, "") + content + server
@@ -140,7 +140,7 @@ peer-transport-security: {{cert-file: {pki}/etcd.crt, key-file: {pki}/etcd.key, 
 
 
 #: One line for each request, written when it is complete and before the caller gets the answer.
-_AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
+AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:

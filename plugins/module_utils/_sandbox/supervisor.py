@@ -207,7 +207,7 @@ class Supervisor:
                 continue
             if name in ports:
                 self.run.did(f"moved {name} off port {ports[name]}, which another program has taken")
-            ports[name] = _find_port(set(ports.values()))
+            ports[name] = find_port(set(ports.values()))
         if ports != record.get("ports"):
             write_if_changed(self.layout.record, json.dumps({**record, "ports": ports}, indent=1) + "\n")
 
@@ -310,7 +310,8 @@ def _free(port: int) -> bool:
     return True
 
 
-def _find_port(taken: c.Collection[int]) -> int:
+def find_port(taken: c.Collection[int]) -> int:
+    """A free port of 127.0.0.1 that connections do not take while its server is stopped. taken: others that it must not be."""
     for _attempt in range(1000):
         # Ports are tried in random order, so that concurrently created sandboxes do not conflict.
         port = random.SystemRandom().randrange(*_PORT_RANGE)

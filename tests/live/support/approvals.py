@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import serialization
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as files
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client, connect
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
@@ -32,6 +33,14 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.s
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right, endpoint, token
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY, Sandbox
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import (
+    BINDINGS,
+    BOOTSTRAPPER,
+    authority_map,
+    bound,
+    group,
+    put,
+)
 from ansible_collections.hwaccel.gpu.tests.unit.api.kubelet import handshake, server
 from ansible_collections.hwaccel.gpu.tests.unit.approval import cases
 from ansible_collections.hwaccel.gpu.tests.unit.approval import signing as s
@@ -39,61 +48,23 @@ from ansible_collections.hwaccel.gpu.tests.unit.approval.signing import Filed
 
 EXAMPLE = REPOSITORY / "examples" / "csr-approver"
 NAMESPACE = "hwaccel-gpu-approver"
-BOOTSTRAPPER = ("openshift-machine-config-operator", "node-bootstrapper")
 
 Obj = dict[str, t.Any]
 
 
-def _bound(name: str, role: str, *subjects: Obj) -> Obj:
-    group = "rbac.authorization.k8s.io"
-    return {
-        "apiVersion": f"{group}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": list(subjects),
-    }
-
-
-def _group(name: str) -> Obj:
-    return {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": name}
-
-
-#: machine-config-operator, manifests/machineconfigserver/csr-*.yaml, and the group of the cluster's administrators, which OpenShift's API server has.
-OPENSHIFT: list[Obj] = [
-    *(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in (BOOTSTRAPPER[0], "openshift-config-managed", "openshift-machine-api")
-    ),
-    {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": BOOTSTRAPPER[1], "namespace": BOOTSTRAPPER[0]}},
-    _bound(
-        "system-bootstrap-node-bootstrapper",
-        "system:node-bootstrapper",
-        {"kind": "ServiceAccount", "name": BOOTSTRAPPER[1], "namespace": BOOTSTRAPPER[0]},
-    ),
-    _bound(
-        "system-bootstrap-node-renewal",
-        "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
-        _group("system:nodes"),
-    ),
-    _bound("cluster-admins", "cluster-admin", _group("system:cluster-admins")),
-    # Any identity of these tests may file requests.
-    _bound("tests-file-requests", "system:node-bootstrapper", _group("system:authenticated")),
-]
-
-
-def authority_map(pem: bytes) -> Obj:
-    """Where OpenShift keeps the CA of serving certificates."""
-    metadata = {"name": "csr-controller-ca", "namespace": "openshift-config-managed"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca-bundle.crt": pem.decode()}}
+#: Any identity of these tests may file requests.
+_ANYBODY = bound("tests-file-requests", "system:node-bootstrapper", group("system:authenticated"))
 
 
 def join(client: Client, name: str, address: str, *, port: int = 0) -> None:
-    """A Node that is Ready."""
+    """A Node that is Ready, and has room for pods."""
     client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}, NODE)
+    room = {"cpu": "64", "memory": "512Gi", "pods": "250"}
     status: Obj = {
         "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is ready"}],
+        "capacity": room,
+        "allocatable": room,
     }
     if port:
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
@@ -113,20 +84,22 @@ def certificate(client: Client, name: str) -> str:
     return str(client.get(CSR, name)["status"]["certificate"])
 
 
-def apply(client: Client, objects: c.Iterable[Obj]) -> None:
-    for obj in objects:
-        client.apply(obj, client.resource(obj["apiVersion"], obj["kind"]), field_manager="tests")
-
-
 class Approvals:
     """A sandbox with OpenShift's bindings, and an approver with its own credentials."""
 
     def __init__(self, sandbox: Sandbox, folder: pathlib.Path) -> None:
         self.sandbox, self.admin = sandbox, connect({"kubeconfig": sandbox.kubeconfig})
         server, authority = endpoint(sandbox.kubeconfig)
-        apply(self.admin, [*OPENSHIFT, authority_map(authority)])
-        for name in ("rights.yaml", "openshift.yaml"):
-            apply(self.admin, yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8"))["items"])
+        rights = [
+            yaml.safe_load((EXAMPLE / name).read_text(encoding="utf-8")) for name in ("rights.yaml", "openshift.yaml")
+        ]
+        for obj in (
+            *BINDINGS,
+            _ANYBODY,
+            authority_map(authority),
+            *(one for found in rights for one in found["items"]),
+        ):
+            put(self.admin, obj)
         text = (EXAMPLE / "kubeconfig.yaml").read_text(encoding="utf-8")
         (folder / "ca.crt").write_bytes(authority)
         (folder / "token").write_text(token(self.admin, NAMESPACE, "approver", {"expirationSeconds": 43200}))
@@ -155,6 +128,9 @@ class Approvals:
             extra_headers=extra,
         )
         return Client(Transport(credentials))
+
+    def machine(self, folder: pathlib.Path, name: str) -> Machine:
+        return with_token(self.sandbox.kubeconfig, self.admin, folder, name)
 
     def file(self, filed: Filed, client: Client | None = None) -> Obj:
         """Files the request as its identity, and makes the conditions that it has."""
@@ -196,25 +172,15 @@ class Approvals:
         return run.approve(Settings(**given), client or self.approver, Clock(), ask)
 
 
-class Joinable(t.Protocol):
-    """A cluster with the bootstrap identity of OpenShift."""
-
-    sandbox: Sandbox
-    admin: Client
-
-
 @dataclasses.dataclass
 class Machine:
-    """A machine that joins with the bootstrap token, as the machine-config-server hands it out."""
+    """A machine that joins. server: credentials that reach its API server. bootstrap: with the identity that the machine-config-server hands out."""
 
-    approvals: Joinable
+    server: Credentials
+    bootstrap: Client
     folder: pathlib.Path
     name: str
     key: t.Any = dataclasses.field(default_factory=s.ec_key)
-
-    @property
-    def bootstrap(self) -> Client:
-        return self._client(token=token(self.approvals.admin, *BOOTSTRAPPER, {"expirationSeconds": 3600}))
 
     def write(self, certificate: str) -> tuple[pathlib.Path, pathlib.Path]:
         paths = self.folder / "tls.crt", self.folder / "tls.key"
@@ -226,11 +192,14 @@ class Machine:
     def node(self, certificate: str) -> Client:
         """A client with the certificate that was signed."""
         crt, key = (path.read_text() for path in self.write(certificate))
-        return self._client(client_cert=crt, client_key=key)
+        return Client(Transport(dataclasses.replace(self.server, client_cert=crt, client_key=key, token="")))
 
-    def _client(self, **credentials: str) -> Client:
-        own = {"client_cert": "", "client_key": ""} | credentials
-        return Client(Transport(dataclasses.replace(files.load(self.approvals.sandbox.kubeconfig), **own)))
+
+def with_token(kubeconfig: str, admin: Client, folder: pathlib.Path, name: str) -> Machine:
+    """A machine with a token of the ServiceAccount, as in a cluster that is installed."""
+    server = dataclasses.replace(files.load(kubeconfig), client_cert="", client_key="")
+    own = token(admin, *BOOTSTRAPPER, {"expirationSeconds": 3600})
+    return Machine(server, Client(Transport(dataclasses.replace(server, token=own))), folder, name)
 
 
 class Between:

@@ -13,7 +13,6 @@ import base64
 import collections.abc as c
 import contextlib
 import datetime
-import functools
 import json
 import pathlib
 import ssl
@@ -25,23 +24,25 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
-from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer, bind_cluster_admin, endpoint
 from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
-    OPENSHIFT,
-    Machine,
-    apply,
-    authority_map,
     certificate,
     file,
     join,
     kubelet,
+    with_token,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.definitions import ensure_definitions, read
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import (
+    BINDINGS,
+    INSTALLING,
+    authority_map,
+    define,
+    put,
+)
 from ansible_collections.hwaccel.gpu.tests.unit.approval import signing as s
 
 DOMAIN = "ocp.example.com"
@@ -67,15 +68,10 @@ class Installing:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> t.Self:
-        definitions = read(ensure_definitions(lambda _text: None))
-        wanted = [f"{kind}.config.openshift.io" for kind in _KINDS] + ["Etcd.operator.openshift.io"]
-        for name in wanted:
-            self.admin.apply(definitions[name], _CRD, field_manager="tests")
         server, authority = endpoint(self.sandbox.kubeconfig)
-        apply(self.admin, [*OPENSHIFT, authority_map(authority)])
-        for name in wanted:
-            kind, group = name.split(".", 1)
-            until(functools.partial(self._served, f"{group}/v1", kind), f"{name} to be served")
+        define(self.admin, INSTALLING)
+        for obj in (*BINDINGS, authority_map(authority)):
+            put(self.admin, obj)
         bind_cluster_admin(self.admin, "default", "administrator")
         token = bearer(self.admin, "default", "administrator", 7200)
         port = self._stack.enter_context(relay(server, authority, self._place, f"api.{DOMAIN}"))
@@ -98,14 +94,6 @@ class Installing:
     def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
-    def _served(self, api_version: str, kind: str) -> bool:
-        self.admin.forget_discovery()
-        try:
-            self.admin.resource(api_version, kind)
-        except NotFound:
-            return False
-        return True
-
     # Machines and operators.
 
     def install(self, folder: pathlib.Path, machines: c.Mapping[str, c.Mapping[str, Obj]]) -> None:
@@ -113,7 +101,7 @@ class Installing:
         metadata = folder / "metadata.json"
         until(metadata.exists, "the files of the installation", seconds=120)
         self.rename(json.loads(metadata.read_text(encoding="utf-8"))["infraID"])
-        apply(self.admin, [_BOOTSTRAPPED])
+        put(self.admin, _BOOTSTRAPPED)
         self._report(
             "operator.openshift.io/v1",
             "Etcd",
@@ -153,13 +141,6 @@ class Installing:
         self._report(_CONFIG, "ClusterVersion", "version", spec, version, **more)
 
     def rename(self, infrastructure: str) -> None:
-        obj = {
-            "apiVersion": _CONFIG,
-            "kind": "Infrastructure",
-            "metadata": {"name": "cluster"},
-            "spec": {"platformSpec": {"type": "None"}},
-        }
-        apply(self.admin, [obj])
         status = {
             "infrastructureName": infrastructure,
             "apiServerURL": f"https://api.{DOMAIN}:6443",
@@ -168,15 +149,20 @@ class Installing:
             "infrastructureTopology": "SingleReplica",
             "platform": "None",
         }
-        self.admin.patch(
-            self.admin.resource(_CONFIG, "Infrastructure"), "cluster", "", {"status": status}, subresource="status"
-        )
+        obj = {
+            "apiVersion": _CONFIG,
+            "kind": "Infrastructure",
+            "metadata": {"name": "cluster"},
+            "spec": {"platformSpec": {"type": "None"}},
+            "status": status,
+        }
+        put(self.admin, obj)
 
     def _join(self, name: str, address: str) -> None:
         """A machine with the bootstrap identity: its kubelet files both requests, one after the other was approved."""
         place = self._place / name
         place.mkdir()
-        machine = Machine(self, place, name)
+        machine = with_token(self.sandbox.kubeconfig, self.admin, place, name)
         request = s.client(name, key=machine.key)
         file(request, machine.bootstrap)
         node = machine.node(certificate(self.admin, request.name))
@@ -191,9 +177,8 @@ class Installing:
     def _report(
         self, api_version: str, kind: str, name: str, spec: Obj, conditions: list[Obj], **status: t.Any
     ) -> None:
-        apply(self.admin, [{"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}])
-        body = {"status": {"conditions": conditions, **status}}
-        self.admin.patch(self.admin.resource(api_version, kind), name, "", body, subresource="status")
+        obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        put(self.admin, obj | {"status": {"conditions": conditions, **status}})
 
 
 def _now() -> str:
