@@ -4,8 +4,8 @@
 """Removes what a distribution leaves on a machine (https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-reset/#cleanup-notes).
 
 leftovers.py network [--programs=FOLDER] [BEFORE...]
-                                   removes rules of kube-proxy, which does it itself where its image is there, chains of the kubelet, interfaces and
-                                   configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there before the
+                                   removes rules of kube-proxy, which does it itself where its image is there, chains of the kubelet, routes of flannel,
+                                   interfaces and configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there before the
                                    machine became a node, and stay. FOLDER: of programs, for example iptables, that the machine may lack
 leftovers.py kubelet               removes logs of pods, which the next kubelet would remove as those of pods that it does not know
                                    (evictPodLogsDirectories in pkg/kubelet/kuberuntime of Kubernetes), and control groups of pods that have ended
@@ -37,6 +37,9 @@ CONFIGURATIONS = re.compile(
 CHAINS = re.compile(r"(KUBE|FLANNEL)-")
 #: Tables of nft that belong to kube-proxy in its mode nftables (pkg/proxy/nftables/proxier.go of Kubernetes), and to flannel (pkg/trafficmngr/nftables).
 TABLES = re.compile(r"table (ip6?) (kube-proxy|flannel-ipv[46])$")
+#: Where flannel says which networks pods have (pkg/subnet/subnet.go). Those of other nodes have routes there that do not end with an interface, if its
+#: backend is host-gw, and another cluster may give such a network to this machine.
+NETWORKS, NETWORK = "/run/flannel/subnet.env", re.compile(r"FLANNEL_(IPV6_)?NETWORK=(\S+)$", re.MULTILINE)
 #: Of kubelets.
 LOGS = ("/var/log/containers", "/var/log/pods")
 #: In a hierarchy for all controllers, or in one for each.
@@ -95,6 +98,20 @@ def tables():
             print(f"remove the table {' '.join(found.groups())} of nft")
 
 
+def routes():
+    if not os.path.exists(ROOT + NETWORKS):
+        return
+    with open(ROOT + NETWORKS, encoding="utf-8") as file:
+        found = NETWORK.findall(file.read())
+    for ipv6, networks in found:
+        family = "-6" if ipv6 else "-4"
+        for network in networks.split(","):
+            shown = run("ip", family, "route", "show", "root", network) or b""
+            for words in map(str.split, shown.decode("utf-8", "replace").splitlines()):
+                if words[1:2] == ["via"] and run("ip", family, "route", "delete", *words[:5]) is not None:
+                    print(f"remove the route to pods {' '.join(words[:3])}")
+
+
 def interfaces(before):
     for path in sorted(glob.glob(ROOT + "/sys/class/net/*")):
         name = os.path.basename(path)
@@ -145,6 +162,7 @@ def main(what, *before):
     proxy()
     chains()
     tables()
+    routes()
     interfaces(before)
     configurations(before)
 

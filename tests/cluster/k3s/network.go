@@ -25,6 +25,10 @@ func (a *agent) network(ctx context.Context, node object) bool {
 		problem("flannel exited: %v", err)
 		return false
 	}
+	if err := a.writeSubnet(networks); err != nil {
+		problem("flannel exited: %v", err)
+		return false
+	}
 	if a.on("docker") {
 		a.forward(a.supplied.ClusterIPRanges)
 	}
@@ -64,6 +68,22 @@ func (a *agent) forward(networks []string) {
 			}
 		}
 	}
+}
+
+// writeSubnet says which networks pods have, as flannel does (WriteSubnetFile in pkg/agent/flannel of K3s).
+func (a *agent) writeSubnet(networks []string) error {
+	lines := ""
+	for number, network := range networks {
+		family := ""
+		if strings.Contains(network, ":") {
+			family = "IPV6_"
+		}
+		if number < len(a.supplied.ClusterIPRanges) {
+			lines += fmt.Sprintf("FLANNEL_%sNETWORK=%s\n", family, a.supplied.ClusterIPRanges[number])
+		}
+		lines += fmt.Sprintf("FLANNEL_%sSUBNET=%s\n", family, network)
+	}
+	return store("/run/flannel/subnet.env", []byte(lines+"FLANNEL_MTU=1500\nFLANNEL_IPMASQ=true\n"), 0o644)
 }
 
 func podNetworks(node object) []string {

@@ -106,6 +106,7 @@ class Trial:
         )
         assert left == "", (name, left)
         assert "kube-proxy" not in nft(machine, "list", "tables"), name
+        assert " via " not in machine.sh("ip route show root 10.0.0.0/8"), "routes to pods of other nodes"
 
     def _is_idle(self, *arguments: str) -> None:
         again = self.site.done(*arguments)

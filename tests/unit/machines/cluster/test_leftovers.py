@@ -68,6 +68,25 @@ def test_interfaces_and_configurations_of_network_plugins_go_but_those_of_before
     assert "remove the interface cni0" in capsys.readouterr().out
 
 
+def test_routes_to_pods_of_other_nodes_go_and_routes_of_others_stay(
+    leftovers: t.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of flannel's backend host-gw lead through interfaces of the machine, and would take the pods' traffic of the next cluster."""
+    shown = b"10.42.0.0/24 dev cni0 proto kernel scope link src 10.42.0.1 linkdown\n10.42.3.0/24 via 10.99.0.12 dev eth0 \n"
+    leftovers.answers = {"ip": shown}
+    leftovers.main("network")
+    assert leftovers.called.count(("ip", "-4", "route", "show", "root", "10.42.0.0/16")) == 0, "flannel was not here"
+    file = pathlib.Path(leftovers.ROOT + leftovers.NETWORKS)
+    file.parent.mkdir(parents=True)
+    file.write_text("FLANNEL_NETWORK=10.42.0.0/16\nFLANNEL_SUBNET=10.42.0.1/24\nFLANNEL_MTU=1450\n", encoding="ascii")
+    leftovers.main("network")
+    assert [argv[1:] for argv in leftovers.called if argv[0] == "ip"] == [
+        ("-4", "route", "show", "root", "10.42.0.0/16"),
+        ("-4", "route", "delete", "10.42.3.0/24", "via", "10.99.0.12", "dev", "eth0"),
+    ]
+    assert "remove the route to pods 10.42.3.0/24 via 10.99.0.12" in capsys.readouterr().out
+
+
 def test_chains_of_the_kubelet_go_one_by_one_and_rules_of_others_stay(
     leftovers: t.Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
