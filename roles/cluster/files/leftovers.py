@@ -5,8 +5,8 @@
 
 leftovers.py network [--programs=FOLDER] [BEFORE...]
                                    removes rules of kube-proxy, which does it itself where its image is there, chains of the kubelet, routes of flannel,
-                                   interfaces and configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there before the
-                                   machine became a node, and stay. FOLDER: of programs, for example iptables, that the machine may lack
+                                   interfaces and configurations of known network plugins. BEFORE: paths of interfaces and configurations that were there
+                                   before the machine became a node, and stay. FOLDER: of programs, for example iptables, that the machine may lack
 leftovers.py kubelet               removes logs of pods, which the next kubelet would remove as those of pods that it does not know
                                    (evictPodLogsDirectories in pkg/kubelet/kuberuntime of Kubernetes), and control groups of pods that have ended
 leftovers.py folders FOLDER...     removes these folders, and those in them, that are empty

@@ -209,6 +209,14 @@ def test_a_part_that_failed_runs_again(soak: ModuleType) -> None:
     assert soak.state(soak.SOAK[0], soak.kept(soak.SOAK[0])) == "failed"
 
 
+def test_a_record_has_no_address_of_a_rig(soak: ModuleType) -> None:
+    """test_policies.py refuses it, and so the record could not be committed."""
+    fields = {name: "" for name in ("part", "content", "commit", "date", "counts")}
+    line = "could not connect to https://10.99.0.11:6443/version of 10.99.0.11"
+    read = soak.read({**fields, "passed": True, "seconds": 1.0, "figure": [line]})
+    assert read.figure == ("could not connect to https://…/version of 10.99.0.11",)
+
+
 def test_the_table_shows_what_was_measured(soak: ModuleType) -> None:
     done(soak, "live faults", passed=2)
     heads, faults, figure, balancers = soak.table(soak.SOAK).splitlines()

@@ -72,7 +72,9 @@ def test_routes_to_pods_of_other_nodes_go_and_routes_of_others_stay(
     leftovers: t.Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Those of flannel's backend host-gw lead through interfaces of the machine, and would take the pods' traffic of the next cluster."""
-    shown = b"10.42.0.0/24 dev cni0 proto kernel scope link src 10.42.0.1 linkdown\n10.42.3.0/24 via 10.99.0.12 dev eth0 \n"
+    shown = (
+        b"10.42.0.0/24 dev cni0 proto kernel scope link src 10.42.0.1 linkdown\n10.42.3.0/24 via 10.99.0.12 dev eth0 \n"
+    )
     leftovers.answers = {"ip": shown}
     leftovers.main("network")
     assert leftovers.called.count(("ip", "-4", "route", "show", "root", "10.42.0.0/16")) == 0, "flannel was not here"
