@@ -60,6 +60,13 @@ def texts(role: str, given: dict[str, t.Any]) -> list[str]:
     return [str(fault) for fault in faults]
 
 
+def test_a_file_of_which_only_its_path_is_known_yet_is_no_problem() -> None:
+    """Check mode and preflight of a cluster of OpenShift that the same run is going to make."""
+    file = {"path": "ocp/kernel", "source": "openshift-install", "checksum": "unknown", "assumed": True}
+    assert texts("dns_pxe", {"artifacts": [file], "ignitions": [file]}) == []
+    assert texts("dns_pxe", {"ignitions": [{**file, "assumed": "yes"}]}), "nobody else leaves out what is needed"
+
+
 @pytest.mark.parametrize("role", inputs.ROLES)
 def test_invalid_values_are_reported(role: str) -> None:
     assert len(BAD[role]) >= 30
