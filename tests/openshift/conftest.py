@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fixtures of the tests on OpenShift. They need no machine.
+"""Fixtures of the tests on OpenShift.
 
 keys  a folder of private keys, with which the stand-in needs a tenth of the time: no test that compares keys may have it
 made  an installation that the stand-in made with keys of its own; tests read it only
@@ -16,7 +16,12 @@ import pathlib
 
 import pytest
 
+from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.openshift import support
+
+
+def pytest_sessionstart() -> None:
+    interrupted_by_sigterm()
 
 
 @pytest.fixture(scope="session")

