@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import faults, launcher, log, release
 
-_SECTIONS = {"0", "1", "2.1", "4.1", "4.2", "6", "stand-in"}
+_SECTIONS = {"0", "1", "2.1", "4.1", "4.2", "5", "6", "stand-in"}
 _LEAST = 60
 #: Tests of the table and of the stand-in's own ways.
 _OF_THE_TABLE = {"test_each_behaviour_has_one_test", "test_it_imports_nothing_of_what_it_tests"}
