@@ -15,7 +15,7 @@ import concurrent.futures
 import copy
 import dataclasses
 import json
-import typing as t
+import subprocess
 
 import pytest
 
@@ -25,30 +25,29 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import DOMAIN, POR
 from ansible_collections.hwaccel.gpu.tests.boot.rig.computer import Computers
 from ansible_collections.hwaccel.gpu.tests.boot.rig.ignition import (
     ARGUMENTS,
-    CONFIG_PORT,
     PASSED,
     Disk,
-    MachineConfigs,
     igniting,
     pointer,
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.machine_configs import (
+    ROLE_FILE,
+    ROLE_UNIT,
+    SECURE,
+    MachineConfigServer,
+    await_listening,
+    served,
+)
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.machine_configs import CLUSTER
 
 NAME = f"api-int.{DOMAIN}"
-FILE, UNIT = "/etc/hwaccel-gpu/role", "hwaccel-gpu-role.service"
+ROLES = ("worker", "master")
+#: What kubelet would ask for its certificate with.
+KUBECONFIG = "the bootstrap identity"
 UNITS = "/etc/systemd/system"
-
-
-def config(role: str) -> dict[str, t.Any]:
-    file = {"path": FILE, "mode": 0o640, "contents": {"source": f"data:,{role}"}}
-    unit = {
-        "name": UNIT,
-        "enabled": True,
-        "contents": f"[Service]\nExecStart=/bin/echo {role}\n[Install]\nWantedBy=multi-user.target\n",
-    }
-    return {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}, "systemd": {"units": [unit]}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Cluster:
 
     site: Site
     balancer: Machine
-    configs: MachineConfigs
+    configs: MachineConfigServer
 
     def balance(self) -> Run:
         return self.site.rig.play(
@@ -85,7 +84,7 @@ def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPat
     for profile in site.variables["dns_pxe_profiles"]:
         profile["arguments"] += ARGUMENTS
     for role, owner in (("worker", "own"), ("master", "other")):
-        file = pointer(f"https://{NAME}:{CONFIG_PORT}/config/{role}", authorities[owner].certificate)
+        file = pointer(f"https://{NAME}:{SECURE}/config/{role}", authorities[owner].certificate)
         (folder / f"{role}.ign").write_text(json.dumps(file), encoding="ascii")
     site.groups["workers"]["worker-0"]["hwaccel_firmware"] = "bios"
     balancer, bootstrap = rig.machine("balancer"), rig.host("configs")
@@ -93,9 +92,10 @@ def cluster(rig: BootRig, computers: Computers, tmp_path_factory: pytest.TempPat
     site.groups["bootstrap"]["bootstrap-0"]["hwaccel_address"] = bootstrap.address
     site.clusters["ocp"] |= {"hwaccel_distribution": "openshift", "hwaccel_load_balancer_address": balancer.address}
     identity = authorities["own"].issue("machine-config-server", names=(NAME,))
-    configs = MachineConfigs.of(
-        bootstrap, folder / "configs", identity, {role: config(role) for role in ("worker", "master")}
-    )
+    configs = MachineConfigServer(folder / "configs")
+    offered = served(CLUSTER, {CLUSTER: KUBECONFIG}, authorities["own"].certificate, *ROLES)
+    configs.write(offered, identity.certificate.encode(), identity.key.encode())
+    await_listening(bootstrap.spawn(*configs.command(), stdout=subprocess.PIPE))
     yield Cluster(site, balancer, configs)
     bootstrap.stop_programs()
     for machine in (balancer, site.server):
@@ -108,9 +108,9 @@ def started(cluster: Cluster, computers: Computers) -> dict[str, Started]:
     with concurrent.futures.ThreadPoolExecutor(2) as at_once:
         for run in (at_once.submit(cluster.balance), at_once.submit(cluster.site.play)):
             assert run.result().rc == 0, run.result().stdout[-8000:]
-        disks = {role: Disk.of(computers.machine, role) for role in ("worker", "master")}
+        disks = {role: Disk.of(computers.machine, role) for role in ROLES}
         # Without a trusted certificate, Ignition retries forever.
-        untrusted = f"GET https://{NAME}:{CONFIG_PORT}/config/master: attempt #4"
+        untrusted = f"GET https://{NAME}:{SECURE}/config/master: attempt #4"
         ends = {
             "worker": at_once.submit(computers.boot, mac(152), second_disk=disks["worker"].path),
             "master": at_once.submit(computers.boot, mac(151), second_disk=disks["master"].path, until=untrusted),
@@ -126,16 +126,17 @@ def test_the_config_of_a_role_is_on_the_disk_of_a_machine_with_that_role(
     assert f"GET http://{cluster.site.server.address}:{PORT}/ignition/ocp/worker.ign" in console, (
         "it reads the served ignition file first"
     )
-    assert (disk.read(FILE), disk.mode(FILE)) == ("worker", "0640")
-    assert "ExecStart=/bin/echo worker\n" in disk.read(f"{UNITS}/{UNIT}")
-    assert disk.read("/etc/systemd/system-preset/20-ignition.preset") == f"enable {UNIT}\n"
+    assert (disk.read(ROLE_FILE), disk.mode(ROLE_FILE)) == ("worker", "0640")
+    assert (disk.read("/etc/kubernetes/kubeconfig"), disk.mode("/etc/kubernetes/kubeconfig")) == (KUBECONFIG, "0644")
+    assert "ExecStart=/bin/echo worker\n" in disk.read(f"{UNITS}/{ROLE_UNIT}")
+    assert disk.read("/etc/systemd/system-preset/20-ignition.preset") == f"enable {ROLE_UNIT}\n"
     requests = cluster.configs.requests()
-    assert {one["peer"] for one in requests} == {cluster.balancer.address}, (
+    assert {(one.address, one.status) for one in requests} == {(cluster.balancer.address, 200)}, (
         "the requests come through the load balancer"
     )
-    assert [one for one in requests if not one["agent"].startswith("Ignition/")] == []
+    assert [one for one in requests if not one.agent.startswith("Ignition/")] == []
     assert [
-        one for one in requests if not one["accept"].startswith("application/vnd.coreos.ignition+json;version=3.")
+        one for one in requests if not one.accept.startswith("application/vnd.coreos.ignition+json;version=3.")
     ] == []
 
 
@@ -143,6 +144,6 @@ def test_a_machine_with_another_authority_gets_no_config(cluster: Cluster, start
     console, disk = started["master"].console, started["master"].disk
     assert "certificate signed by unknown authority" in console, console[-5000:]
     assert PASSED not in console
-    assert (disk.read(FILE), disk.read(f"{UNITS}/{UNIT}")) == ("", "")
+    assert (disk.read(ROLE_FILE), disk.read(f"{UNITS}/{ROLE_UNIT}")) == ("", "")
     assert "SELINUXTYPE" in disk.read("/etc/selinux/config"), "the disk can be read"
-    assert {one["path"] for one in cluster.configs.requests()} == {"/config/worker"}
+    assert {one.path for one in cluster.configs.requests()} == {"/config/worker"}

@@ -1,23 +1,19 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ignition as on the first start of a machine: Debian's package in an initramfs, a disk that it writes to, and the server of a cluster's machine configs."""
+"""Ignition as on the first start of a machine: Debian's package in an initramfs, and a disk that it writes to."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import pathlib
 import subprocess
 import typing as t
 
-from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import Host
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import BLOCK, Installer, Program
-from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Identity
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
 
-CONFIG_PORT = 22623
 #: Kernel arguments with which Ignition uses a machine's ignition file as its config.
 ARGUMENTS = ("ignition.firstboot", "ignition.platform.id=metal", "ignition.config.url={ignition_url}")
 PASSED = "ALL-STAGES-OF-IGNITION-HAVE-PASSED"
@@ -94,29 +90,3 @@ class Disk:
     def mode(self, path: str) -> str:
         words = self.machine.execute("debugfs", "-R", f"stat {path}", self.path).stdout.split()
         return words[words.index("Mode:") + 1]
-
-
-@dataclasses.dataclass(frozen=True)
-class MachineConfigs:
-    """The server of machine configs on a host, as in a cluster during its installation. folder: that of this server only."""
-
-    host: Host
-    folder: pathlib.Path
-
-    @classmethod
-    def of(
-        cls, host: Host, folder: pathlib.Path, identity: Identity, configs: dict[str, dict[str, t.Any]]
-    ) -> MachineConfigs:
-        """configs: configs by role."""
-        (folder / "config").mkdir(parents=True)
-        for role, config in configs.items():
-            (folder / "config" / role).write_text(json.dumps(config), encoding="utf-8")
-        (folder / "identity.pem").write_text(identity.key + identity.certificate, encoding="ascii")
-        (folder / "requests").touch()
-        program = pathlib.Path(__file__).parent / "programs" / "machine_config.py"
-        host.serve(program, str(CONFIG_PORT), *(str(folder / name) for name in ("identity.pem", ".", "requests")))
-        return cls(host, folder)
-
-    def requests(self) -> list[dict[str, str]]:
-        """Requests for configs: path, peer, and headers Accept and User-Agent."""
-        return [json.loads(line) for line in (self.folder / "requests").read_text(encoding="utf-8").splitlines()]
