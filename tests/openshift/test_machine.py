@@ -3,13 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stand-in for kubelet of OpenShift's machines, at a real API server with real signers, approved by the rules of the product.
 
-The rules refuse addresses of loopback, so these tests need a network namespace of their own. Runtime: one sandbox, a minute.
+The rules refuse addresses of loopback, so these tests need a network namespace of their own. Runtime: one control plane, a minute.
 """
 
 from __future__ import annotations
 
 import collections.abc as c
-import contextlib
 import datetime
 import itertools
 import os
@@ -22,28 +21,34 @@ import typing as t
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.kubelets import serving_certificate
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr import run
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import CSR, NODE
-from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer, endpoint, token
-from ansible_collections.hwaccel.gpu.tests.live.support.approvals import BOOTSTRAPPER, Approvals
+from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.settings import Settings
+from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
-from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandboxes, find_programs
+from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+from ansible_collections.hwaccel.gpu.tests.openshift.conftest import Made
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.control_plane import ControlPlane
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import unpack
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import (
     OWN,
     Process,
     ensure_machine,
     write_bootstrap,
 )
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import bound, furnish, group, put
 from ansible_collections.hwaccel.gpu.tests.unit.api.kubelet import server
 
-DOMAIN = "ocp.example.com"
+DOMAIN = "dgxpod.example.com"
 Obj = dict[str, t.Any]
 PORT = 10250
 #: All of its addresses are this host's.
@@ -61,29 +66,38 @@ def program() -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Approvals]:
+def cluster(made: Made, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[ControlPlane]:
     if "HWACCEL_ISOLATED" not in os.environ:
         pytest.skip("machines need a network namespace of their own: run it by tests/tools/isolated")
     ip("link", "set", "lo", "up")
     ip("address", "add", NETWORK, "dev", "lo")
-    with contextlib.closing(Sandboxes(find_programs())) as sandboxes:
-        yield Approvals(sandboxes.make({"pools": []}), tmp_path_factory.mktemp("approver"))
+    disk = unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))
+    with ControlPlane(find_programs(), disk, tmp_path_factory.mktemp("plane") / "state") as started:
+        furnish(started.admin, disk)
+        # Any identity of these tests may file requests.
+        put(started.admin, bound("tests-file-requests", "system:node-bootstrapper", group("system:authenticated")))
+        yield started
 
 
 class Computer:
     """A folder in place of a machine's disk, and the program on it."""
 
-    def __init__(self, cluster: Approvals, program: pathlib.Path, place: pathlib.Path, name: str, address: str) -> None:
+    def __init__(
+        self, cluster: ControlPlane, program: pathlib.Path, place: pathlib.Path, name: str, address: str
+    ) -> None:
         self.cluster, self.program, self.root, self.address = cluster, program, place / name, address
-        self.name, self.log = f"{name}.{DOMAIN}", place / f"{name}.log"
+        self.name, self.log, self.admin = f"{name}.{DOMAIN}", place / f"{name}.log", cluster.admin
         self.expected = [{"name": self.name, "ip_addresses": [address]}]
         self.root.mkdir()
 
-    def ignite(self, credential: str = "", url: str = "") -> None:
-        """As Ignition leaves it."""
-        where, authority = endpoint(self.cluster.sandbox.kubeconfig)
-        credential = credential or token(self.cluster.admin, *BOOTSTRAPPER, {"expirationSeconds": 3600})
-        write_bootstrap(self.root, url or where, authority, credential)
+    def ignite(self, token: str = "", endpoint: str = "") -> None:
+        """As Ignition leaves it, but that api-int is no name of DNS. token: instead of the certificate that the bootstrap machine hands out."""
+        kubeconfig = self.cluster.disk.kubeconfig("kubelet")
+        where = {"server": f"https://{endpoint or self.cluster.endpoint}", "tls-server-name": f"api-int.{DOMAIN}"}
+        kubeconfig["clusters"][0]["cluster"] |= where
+        if token:
+            kubeconfig["users"][0]["user"] = {"token": token}
+        write_bootstrap(self.root, kubeconfig)
 
     def start(self, *arguments: str) -> Process:
         given = (f"--root={self.root}", f"--name={self.name}", f"--address={self.address}", "--node-status-interval=1s")
@@ -93,12 +107,14 @@ class Computer:
         """Names of its requests that have no certificate yet."""
         return [
             one["metadata"]["name"]
-            for one in self.cluster.admin.list(CSR).items
+            for one in self.admin.list(CSR).items
             if one["spec"]["signerName"] == f"kubernetes.io/{signer}" and not one["status"].get("certificate")
         ]
 
-    def approve(self) -> Outcome:
-        return self.cluster.approve(expected_nodes=self.expected, ask=serving_certificate)
+    def approve(self, expected: list[Obj] | None = None) -> Outcome:
+        """By the rules of the product. expected: another inventory than that of this machine."""
+        settings = Settings(expected_nodes=self.expected if expected is None else expected, profile="openshift")
+        return run.approve(settings, self.admin, Clock(), serving_certificate)
 
     def join(self) -> None:
         """Approves both requests, each when it is there."""
@@ -109,7 +125,7 @@ class Computer:
 
     def node(self) -> Obj | None:
         try:
-            return self.cluster.admin.get(NODE, self.name)
+            return self.admin.get(NODE, self.name)
         except NotFound:
             return None
 
@@ -130,10 +146,11 @@ class Computer:
 
 
 @pytest.fixture
-def computer(cluster: Approvals, program: pathlib.Path, tmp_path: pathlib.Path) -> c.Iterator[Computer]:
+def computer(cluster: ControlPlane, program: pathlib.Path, tmp_path: pathlib.Path) -> c.Iterator[Computer]:
     number = next(numbers)
     yield Computer(cluster, program, tmp_path, f"w{number}", f"10.33.3.{number}")
-    cluster.clear()
+    for filed in cluster.admin.list(CSR, metadata_only=True).items:
+        cluster.admin.delete(CSR, filed["metadata"]["name"])
 
 
 def echo(connection: socket.socket) -> None:
@@ -154,8 +171,7 @@ def asked(address: str, port: int, text: bytes = b"hello") -> bytes:
 
 def https(computer: Computer, path: str) -> str:
     """The answer to a GET, with the certificate verified for the Node's name."""
-    _url, authority = endpoint(computer.cluster.sandbox.kubeconfig)
-    context = ssl.create_default_context(cadata=authority.decode())
+    context = ssl.create_default_context(cafile=computer.cluster.disk.tls("kubelet-serving-ca-bundle.crt"))
     with (
         socket.create_connection((computer.address, PORT), timeout=10) as connection,
         context.wrap_socket(connection, server_hostname=computer.name) as secured,
@@ -165,7 +181,7 @@ def https(computer: Computer, path: str) -> str:
 
 
 def lease(computer: Computer) -> Obj:
-    admin = computer.cluster.admin
+    admin = computer.admin
     return admin.get(admin.resource("coordination.k8s.io/v1", "Lease"), computer.name, "kube-node-lease")
 
 
@@ -193,16 +209,19 @@ def test_it_joins_when_both_requests_are_approved(computer: Computer) -> None:
     assert [str(one.value) for one in names] == [computer.name, computer.address]
 
 
-def test_its_node_is_that_of_a_master(computer: Computer) -> None:
+@pytest.mark.parametrize(("role", "roles"), [("master", {"control-plane", "master"}), ("worker", {"worker"})])
+def test_its_node_is_that_of_its_role(computer: Computer, role: str, roles: set[str]) -> None:
     computer.ignite()
-    with computer.start("--role=master") as process:
+    prefix = "node-role.kubernetes.io/"
+    with computer.start(f"--role={role}"):
         computer.join()
         node = computer.node()
         assert node
-        status = node["status"]
-        assert [(one["key"], one["effect"]) for one in node["spec"]["taints"] if one["key"].endswith("/master")] == [
-            ("node-role.kubernetes.io/master", "NoSchedule")
-        ]
+        labels, status = node["metadata"]["labels"], node["status"]
+        assert {name.removeprefix(prefix) for name in labels if name.startswith(prefix)} == roles
+        assert labels["kubernetes.io/hostname"] == computer.name
+        taints = {one["key"]: one["effect"] for one in node["spec"].get("taints", ()) if one["key"].startswith(prefix)}
+        assert taints == ({f"{prefix}master": "NoSchedule"} if role == "master" else {})
         assert status["addresses"] == [
             {"type": "InternalIP", "address": computer.address},
             {"type": "Hostname", "address": computer.name},
@@ -210,9 +229,6 @@ def test_its_node_is_that_of_a_master(computer: Computer) -> None:
         assert status["daemonEndpoints"]["kubeletEndpoint"]["Port"] == PORT
         assert "stand-in" in status["nodeInfo"]["osImage"] and status["nodeInfo"]["kubeletVersion"].startswith("v1.")
         assert {"cpu", "memory", "pods"} <= set(status["allocatable"])
-        # NodeRestriction of Kubernetes, which sandboxes have, knows no labels of OpenShift's roles.
-        assert "does not accept labels of roles" in process.output()
-        assert node["metadata"]["labels"]["kubernetes.io/hostname"] == computer.name
 
 
 def test_it_keeps_its_node_ready_and_renews_its_lease(computer: Computer) -> None:
@@ -224,7 +240,7 @@ def test_it_keeps_its_node_ready_and_renews_its_lease(computer: Computer) -> Non
         before = lease(computer)["spec"]["renewTime"]
         conditions = [one | {"status": "Unknown", "reason": "Test"} for one in node["status"]["conditions"]]
         others = {"example.com/device": "1"}
-        computer.cluster.admin.patch(
+        computer.admin.patch(
             NODE, computer.name, "", {"status": {"conditions": conditions, "capacity": others}}, subresource="status"
         )
         until(computer.ready, "its Node to be Ready again")
@@ -238,13 +254,13 @@ def test_a_restart_keeps_the_identity_and_files_nothing(computer: Computer) -> N
     with computer.start() as process:
         computer.join()
         assert process.stop() == 0
-    kept, filed = (computer.kept("client"), computer.kept("server")), len(computer.cluster.admin.list(CSR).items)
+    kept, filed = (computer.kept("client"), computer.kept("server")), len(computer.admin.list(CSR).items)
     pki = computer.root / OWN / "pki"
     assert {stat.S_IMODE(path.stat().st_mode) for path in (*pki.iterdir(), pki.parent / "kubeconfig")} == {0o600}
     computer.ignite("not-a-token")
     with computer.start():
         until(lambda: bool(computer.served()), "its certificate")
-        assert len(computer.cluster.admin.list(CSR).items) == filed
+        assert len(computer.admin.list(CSR).items) == filed
         renewed = lease(computer)["spec"]["renewTime"]
         until(lambda: lease(computer)["spec"]["renewTime"] > renewed, "its Lease to be renewed", seconds=30)
     assert (computer.kept("client"), computer.kept("server")) == kept
@@ -252,7 +268,7 @@ def test_a_restart_keeps_the_identity_and_files_nothing(computer: Computer) -> N
 
 @pytest.mark.parametrize("identity", ["another", "unknown"])
 def test_another_bootstrap_identity_gets_nothing(computer: Computer, identity: str) -> None:
-    admin = computer.cluster.admin
+    admin = computer.admin
     computer.ignite(bearer(admin, "default", "stranger") if identity == "another" else "not-a-token")
     with computer.start() as process:
         if identity == "another":
@@ -270,10 +286,8 @@ def test_another_bootstrap_identity_gets_nothing(computer: Computer, identity: s
 def test_it_waits_for_an_api_that_is_away_and_does_not_repeat_itself(
     computer: Computer, program: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    url, _authority = endpoint(computer.cluster.sandbox.kubeconfig)
-    far = url.removeprefix("https://")
-    balancer = ("forward", "--address=127.0.0.1", f"26443={far}")
-    computer.ignite(url="https://127.0.0.1:26443")
+    balancer = ("forward", "--address=127.0.0.1", f"26443={computer.cluster.endpoint}")
+    computer.ignite(endpoint="127.0.0.1:26443")
     with computer.start() as process:
         until(lambda: "connection refused" in process.output(), "that the API is away", seen=process.output)
         with Process.start(tmp_path / "balancer", program, *balancer):
@@ -291,9 +305,9 @@ def test_it_waits_for_an_api_that_is_away_and_does_not_repeat_itself(
 def aged(computer: Computer, kind: str) -> bytes:
     """Key and certificate of the same names and authority, of whose life almost all is over."""
     present = x509.load_pem_x509_certificate(computer.kept(kind))
-    pki = computer.cluster.sandbox.layout.pki
-    authority = x509.load_pem_x509_certificate((pki / "ca.crt").read_bytes())
-    signer = serialization.load_pem_private_key((pki / "ca.key").read_bytes(), None)
+    disk = computer.cluster.disk
+    authority = x509.load_pem_x509_certificate(disk.tls("kubelet-signer.crt").read_bytes())
+    signer = serialization.load_pem_private_key(disk.tls("kubelet-signer.key").read_bytes(), None)
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder()
@@ -307,7 +321,7 @@ def aged(computer: Computer, kind: str) -> bytes:
     for extension in present.extensions:
         if extension.oid in (x509.OID_SUBJECT_ALTERNATIVE_NAME, x509.OID_EXTENDED_KEY_USAGE):
             builder = builder.add_extension(extension.value, extension.critical)
-    signed = builder.sign(t.cast("ec.EllipticCurvePrivateKey", signer), hashes.SHA256())
+    signed = builder.sign(t.cast("rsa.RSAPrivateKey", signer), hashes.SHA256())
     kinds = serialization
     text = key.private_bytes(kinds.Encoding.PEM, kinds.PrivateFormat.TraditionalOpenSSL, kinds.NoEncryption())
     return signed.public_bytes(kinds.Encoding.PEM) + text
@@ -326,7 +340,7 @@ def test_both_certificates_are_renewed_before_they_end(computer: Computer) -> No
         until(lambda: bool(computer.requests("kubelet-serving")), "the request for a new serving certificate")
         until(lambda: bool(computer.served()), "the old serving certificate")
         # Of a machine that the inventory does not have only a renewal is approved.
-        others = computer.cluster.approve(ask=serving_certificate)
+        others = computer.approve(expected=[{"name": "another", "ip_addresses": ["10.33.3.9"]}])
         assert [(one["node"], one["renewal"]) for one in others.values["approved"]] == [(computer.name, True)]
         until(lambda: computer.kept("server") != old["server"], "the new serving certificate")
         new = x509.load_pem_x509_certificate(computer.kept("server")).public_bytes(serialization.Encoding.DER)

@@ -269,7 +269,7 @@ OPENSHIFT = (
         (OPENSHIFT_PARTS.name,),
     ),
     *(
-        Job(name, "core-2.19", isolated(*paths, *SLOWEST), (OPENSHIFT_PARTS.name,), sandbox=True)
+        Job(name, "core-2.19", isolated(*paths, *SLOWEST), (OPENSHIFT_PARTS.name,))
         for name, paths in OPENSHIFT_MACHINES.items()
     ),
 )

@@ -13,7 +13,6 @@ it. On a host it starts in 0.01 s, and has 27 MiB of memory when it has joined, 
 
 from __future__ import annotations
 
-import base64
 import collections.abc as c
 import dataclasses
 import os
@@ -27,6 +26,7 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.module_utils._sandbox.layout import cache_folder
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Builder, Part, Say, digest_of, ensured
 
+Obj = dict[str, t.Any]
 SOURCES = pathlib.Path(__file__).parents[1] / "components" / "machine"
 #: Of a machine that has not joined: where Ignition writes the kubeconfig that 22623 adds to the config of its pool, and where kubelet keeps its own.
 BOOTSTRAP, OWN = "etc/kubernetes/kubeconfig", "var/lib/kubelet"
@@ -47,21 +47,12 @@ def ensure_machine(say: Say, environment: c.Mapping[str, str] | None = None) -> 
     return ensured(builder, [machine_part()]).program("machine")
 
 
-def write_bootstrap(root: pathlib.Path, server: str, authority: bytes, token: str) -> None:
-    """The kubeconfig that a server of machine configs in a cluster adds (kubeconfigFromSecret of machine-config-operator's pkg/server). authority: PEM."""
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
-    config: dict[str, t.Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "local", "cluster": cluster}],
-        "users": [{"name": "kubelet", "user": {"token": token}}],
-        "contexts": [{"name": "kubelet", "context": {"cluster": "local", "user": "kubelet"}}],
-        "current-context": "kubelet",
-    }
+def write_bootstrap(root: pathlib.Path, kubeconfig: Obj) -> None:
+    """As Ignition writes what 22623 adds to the config of a pool, but for its owner only."""
     path = root / BOOTSTRAP
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600)
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    path.write_text(yaml.safe_dump(kubeconfig), encoding="utf-8")
 
 
 @dataclasses.dataclass

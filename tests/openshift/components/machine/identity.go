@@ -74,7 +74,7 @@ func bootstrapClient(f files, certificatePath string) (kubernetes.Interface, err
 	}
 	own := clientcmdapi.NewConfig()
 	own.Clusters["default-cluster"] = &clientcmdapi.Cluster{
-		Server: config.Host, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
+		Server: config.Host, TLSServerName: config.ServerName, CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
 	}
 	own.AuthInfos["default-auth"] = &clientcmdapi.AuthInfo{ClientCertificate: certificatePath, ClientKey: certificatePath}
 	own.Contexts["default-context"] = &clientcmdapi.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}

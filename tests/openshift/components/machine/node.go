@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -53,15 +52,6 @@ func nodeOf(o options) *core.Node {
 	}
 	report(node, o, time.Now())
 	return node
-}
-
-// withoutRoles is what Kubernetes' own plugin NodeRestriction accepts. That of OpenShift has its roles among the labels of kubelets.
-func withoutRoles(node *core.Node) {
-	for label := range node.Labels {
-		if strings.HasPrefix(label, roleLabel) {
-			delete(node.Labels, label)
-		}
-	}
 }
 
 // report sets what is kubelet's in the status of a Node, and says whether anything but times changed. What others have set, such as devices, stays.
@@ -161,15 +151,10 @@ func version() string {
 	return ""
 }
 
-// register creates the Node. One that exists is this machine's from before, and keeps what it has.
+// register creates the Node. One that exists is this machine's from before, and keeps what it has. The labels of roles need an API server without Kubernetes'
+// own admission plugin NodeRestriction: that of OpenShift has them among those of kubelets.
 func register(ctx context.Context, client kubernetes.Interface, o options) error {
-	node := nodeOf(o)
-	_, err := client.CoreV1().Nodes().Create(ctx, node, meta.CreateOptions{})
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), roleLabel) {
-		slog.Info("the API server does not accept labels of roles from kubelets, unlike that of OpenShift: somebody else has to set them", "err", err)
-		withoutRoles(node)
-		_, err = client.CoreV1().Nodes().Create(ctx, node, meta.CreateOptions{})
-	}
+	_, err := client.CoreV1().Nodes().Create(ctx, nodeOf(o), meta.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
