@@ -24,11 +24,12 @@ from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.node.rig.authority import Authority
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.conftest import Made
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import unpack
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.machine_configs import (
     ROLE_FILE,
     MachineConfigServer,
     machine_config,
-    of_installation,
+    of_disk,
 )
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.machine_configs import BOOTSTRAP, CLUSTER, Pool, Served
 
@@ -93,8 +94,8 @@ class Asked:
 def process(made: Made, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Asked]:
     ports = free_ports(2)
     server = MachineConfigServer(tmp_path_factory.mktemp("server") / "own", HOST, (ports[0], ports[1]))
-    contents = support.contents(support.ignition(made.folder / "bootstrap.ign"))
-    server.write(*of_installation(contents, "master", "worker"))
+    disk = unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))
+    server.write(*of_disk(disk, "master", "worker"))
     pointer = support.ignition(made.folder / "master.ign")["ignition"]
     (authority,) = pointer["security"]["tls"]["certificateAuthorities"]
     domain = urllib.parse.urlsplit(pointer["config"]["merge"][0]["source"]).hostname.removeprefix("api-int.")

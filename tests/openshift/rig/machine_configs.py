@@ -4,7 +4,7 @@
 """The stand-in for the server of machine configs in tests: its configs, its process, its mode, and its log as data.
 
 server = MachineConfigServer(folder)
-server.write(*of_installation(contents, "master", "worker"))
+server.write(*of_disk(disk, "master", "worker"))
 with server.running():
     ...
     server.change(mode=CLUSTER)
@@ -24,6 +24,7 @@ import subprocess
 import sys
 import typing as t
 
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.machine_config_server import (
     CERTIFICATE,
     KEY,
@@ -72,13 +73,12 @@ def served(mode: str, kubeconfigs: c.Mapping[str, str], kubelet_ca: str, *pools:
     )
 
 
-def of_installation(contents: c.Mapping[str, bytes], *pools: str) -> tuple[Served, bytes, bytes]:
-    """What the bootstrap machine serves to these pools, certificate and key: of the files of its ignition file by path, as bootkube.sh uses them."""
-    texts = {path.removeprefix("/opt/openshift/"): content for path, content in contents.items()}
-    kubeconfig = texts["auth/kubeconfig-kubelet"].decode()
-    authority = texts["tls/kube-apiserver-complete-client-ca-bundle.crt"].decode()
-    found = served(BOOTSTRAP, {BOOTSTRAP: kubeconfig}, authority, *pools)
-    return found, texts["tls/machine-config-server.crt"], texts["tls/machine-config-server.key"]
+def of_disk(disk: Disk, *pools: str) -> tuple[Served, bytes, bytes]:
+    """What the bootstrap machine serves to these pools, certificate and key, of the files that bootkube.sh uses for it."""
+    kubeconfig = disk.path("auth/kubeconfig-kubelet").read_text(encoding="utf-8")
+    authority = disk.tls("kube-apiserver-complete-client-ca-bundle.crt").read_text(encoding="ascii")
+    certificate, key = (disk.tls(f"machine-config-server.{suffix}").read_bytes() for suffix in ("crt", "key"))
+    return served(BOOTSTRAP, {BOOTSTRAP: kubeconfig}, authority, *pools), certificate, key
 
 
 class MachineConfigServer:
