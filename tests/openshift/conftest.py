@@ -17,11 +17,17 @@ import pathlib
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
+from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.openshift import support
+
+#: Whether they run in namespaces of their own, as by make test-openshift.
+ISOLATED = "HWACCEL_ISOLATED" in os.environ
 
 
 def pytest_sessionstart() -> None:
     interrupted_by_sigterm()
+    if ISOLATED:
+        ip("link", "set", "lo", "up")
 
 
 @pytest.fixture(scope="session")

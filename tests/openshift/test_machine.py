@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections.abc as c
 import datetime
 import itertools
-import os
 import pathlib
 import socket
 import ssl
@@ -36,7 +35,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_pr
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
-from ansible_collections.hwaccel.gpu.tests.openshift.conftest import Made
+from ansible_collections.hwaccel.gpu.tests.openshift.conftest import ISOLATED, Made
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.control_plane import ControlPlane
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import unpack
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import (
@@ -67,9 +66,8 @@ def program() -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def cluster(made: Made, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[ControlPlane]:
-    if "HWACCEL_ISOLATED" not in os.environ:
+    if not ISOLATED:
         pytest.skip("machines need a network namespace of their own: run it by tests/tools/isolated")
-    ip("link", "set", "lo", "up")
     ip("address", "add", NETWORK, "dev", "lo")
     disk = unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))
     with ControlPlane(find_programs(), disk, tmp_path_factory.mktemp("plane") / "state") as started:

@@ -259,19 +259,8 @@ OPENSHIFT_PARTS = Job(
     ("python", "-m", PREPARE.replace("node", "openshift")),
     (CONTROL_PLANE.name,),
 )
-#: They need addresses of their own.
-OPENSHIFT_MACHINES = {"machines of OpenShift": ("tests/openshift/test_machine.py",)}
 OPENSHIFT = (
-    Job(
-        "OpenShift",
-        "core-2.19",
-        pytest(*rest("tests/openshift", OPENSHIFT_MACHINES), "-m", "not slow", *SLOWEST),
-        (OPENSHIFT_PARTS.name,),
-    ),
-    *(
-        Job(name, "core-2.19", isolated(*paths, *SLOWEST), (OPENSHIFT_PARTS.name,))
-        for name, paths in OPENSHIFT_MACHINES.items()
-    ),
+    Job("OpenShift", "core-2.19", isolated("tests/openshift", "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,)),
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
