@@ -5,6 +5,7 @@
 
 keys  a folder of private keys, with which the stand-in needs a tenth of the time: no test that compares keys may have it
 made  an installation that the stand-in made with keys of its own; tests read it only
+disk  its bootstrap machine's disk; tests read it only
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.openshift import support
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk, unpack
 
 #: Whether they run in namespaces of their own, as by make test-openshift.
 ISOLATED = "HWACCEL_ISOLATED" in os.environ
@@ -56,3 +58,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         os.umask(umask)
     assert run.status == 0, run.err
     return Made(folder, run, begin, datetime.datetime.now(datetime.UTC))
+
+
+@pytest.fixture(scope="session")
+def disk(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Disk:
+    return unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))

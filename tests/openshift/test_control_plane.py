@@ -50,11 +50,6 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def disk(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Disk:
-    return unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))
-
-
-@pytest.fixture(scope="module")
 def plane(disk: Disk, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[ControlPlane]:
     with ControlPlane(find_programs(), disk, tmp_path_factory.mktemp("plane") / "state") as started:
         furnish(started.admin, disk)

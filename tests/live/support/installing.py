@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an installation of OpenShift meets: an API server under its name, machines that file requests, and operators that report.
 
-Machines and operators are stand-ins: they write the objects that shared/reference names, over OpenShift's own definitions of their kinds.
+Machines and operators are stand-ins over OpenShift's own definitions of their kinds.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
 )
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import INSTALLED, Expected, Operators
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import (
     BINDINGS,
     INSTALLING,
@@ -50,13 +51,6 @@ Obj = dict[str, t.Any]
 _CONFIG = "config.openshift.io/v1"
 _CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 _KINDS = ("ClusterVersion", "ClusterOperator", "Infrastructure")
-#: As progress.service of the bootstrap machine writes it.
-_BOOTSTRAPPED: Obj = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "bootstrap", "namespace": "kube-system"},
-    "data": {"status": "complete"},
-}
 
 
 class Installing:
@@ -101,44 +95,16 @@ class Installing:
         metadata = folder / "metadata.json"
         until(metadata.exists, "the files of the installation", seconds=120)
         self.rename(json.loads(metadata.read_text(encoding="utf-8"))["infraID"])
-        put(self.admin, _BOOTSTRAPPED)
-        self._report(
-            "operator.openshift.io/v1",
-            "Etcd",
-            "cluster",
-            {"managementState": "Managed"},
-            [_condition("EtcdBootstrapMemberRemoved", "True")],
-        )
-        joining = [(name, one) for group in ("control_plane", "workers") for name, one in machines[group].items()]
-        for name, one in joining:
-            self._join(f"{name}.{DOMAIN}", one["hwaccel_address"])
-        good = [
-            _condition(kind, status)
-            for kind, status in (("Available", "True"), ("Progressing", "False"), ("Degraded", "False"))
-        ]
-        self._report(_CONFIG, "ClusterOperator", "ingress", {}, good)
-        now = _now()
-        done = {
-            "state": "Completed",
-            "version": "4.20.3",
-            "image": "registry.example.com/release",
-            "verified": True,
-            "startedTime": now,
-            "completionTime": now,
+        joining = {
+            group: {f"{name}.{DOMAIN}": one["hwaccel_address"] for name, one in machines[group].items()}
+            for group in ("control_plane", "workers")
         }
-        spec = {"clusterID": "b1c1a8f0-0000-4000-8000-000000000000"}
-        version = [
-            _condition(kind, status)
-            for kind, status in (("Available", "True"), ("Progressing", "False"), ("Failing", "False"))
-        ]
-        more = {
-            "history": [done],
-            "desired": {"version": "4.20.3", "image": "registry.example.com/release"},
-            "observedGeneration": 1,
-            "versionHash": "x",
-            "availableUpdates": [],
-        }
-        self._report(_CONFIG, "ClusterVersion", "version", spec, version, **more)
+        expected = Expected(tuple(joining["control_plane"]), tuple(joining["workers"]))
+        with Operators(self.sandbox.kubeconfig, expected, pace=0.5) as operators:
+            for group in joining.values():
+                for name, address in group.items():
+                    self._join(name, address)
+            operators.wait(INSTALLED)
 
     def rename(self, infrastructure: str) -> None:
         status = {
@@ -173,20 +139,6 @@ class Installing:
         port = self._stack.enter_context(kubelet(crt, key))
         status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
         node.patch(NODE, name, "", {"status": status}, subresource="status")
-
-    def _report(
-        self, api_version: str, kind: str, name: str, spec: Obj, conditions: list[Obj], **status: t.Any
-    ) -> None:
-        obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        put(self.admin, obj | {"status": {"conditions": conditions, **status}})
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _condition(kind: str, status: str) -> Obj:
-    return {"type": kind, "status": status, "reason": "AsExpected", "message": "", "lastTransitionTime": _now()}
 
 
 @contextlib.contextmanager

@@ -22,18 +22,19 @@ from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk
 Obj = dict[str, t.Any]
 
 BOOTSTRAPPER = ("openshift-machine-config-operator", "node-bootstrapper")
-#: Kinds that an install is read from.
+#: Kinds in which operators report.
 INSTALLING = (
     "ClusterVersion.config.openshift.io",
     "ClusterOperator.config.openshift.io",
     "Infrastructure.config.openshift.io",
     "Etcd.operator.openshift.io",
+    "MachineConfigPool.machineconfiguration.openshift.io",
 )
-#: Beside them, kinds of the installer's manifests, of a cluster that runs, and by which pods are admitted.
+#: Beside them, kinds of the installer's manifests, and by which pods are admitted.
 KINDS = (
     *INSTALLING,
     *(f"{kind}.config.openshift.io" for kind in ("DNS", "FeatureGate", "Ingress", "Network", "Proxy", "Scheduler")),
-    *(f"{kind}.machineconfiguration.openshift.io" for kind in ("MachineConfig", "MachineConfigPool")),
+    "MachineConfig.machineconfiguration.openshift.io",
     "SecurityContextConstraints.security.openshift.io",
 )
 _CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
@@ -85,10 +86,16 @@ def put(client: Client, obj: Obj) -> None:
     """Applies an object, and its status if it has one."""
     resource = client.resource(obj["apiVersion"], obj["kind"])
     client.apply({key: value for key, value in obj.items() if key != "status"}, resource, field_manager=_MANAGER)
-    if status := obj.get("status"):
-        metadata = obj["metadata"]
-        body = {"status": status}
-        client.patch(resource, metadata["name"], metadata.get("namespace", ""), body, subresource="status")
+    if "status" in obj:
+        put_status(client, obj)
+
+
+def put_status(client: Client, obj: Obj) -> None:
+    """Replaces the status of an object that exists. Not by a merge, which would leave out what is null and yet required."""
+    resource, metadata = client.resource(obj["apiVersion"], obj["kind"]), obj["metadata"]
+    patch = [{"op": "add", "path": "/status", "value": obj["status"]}]
+    place = metadata["name"], metadata.get("namespace", "")
+    client.patch(resource, *place, patch, patch_type="application/json-patch+json", subresource="status")
 
 
 def define(client: Client, names: c.Iterable[str]) -> None:
