@@ -24,8 +24,13 @@ def main() -> int:
     parser.add_argument(
         "--listen-port", type=int, default=0, help="port of the log endpoint on 127.0.0.1; 0 uses a free one"
     )
+    parser.add_argument(
+        "--joined",
+        action="store_true",
+        help="nodes have joined by themselves: only their pods and devices are simulated",
+    )
     options = parser.parse_args()
-    agent = Agent(options.kubeconfig, options.fleet, options.state, options.listen_port)
+    agent = Agent(options.kubeconfig, options.fleet, options.state, options.listen_port, options.joined)
     agent.port = serve(agent, options.listen_port)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: agent.loop.stop())

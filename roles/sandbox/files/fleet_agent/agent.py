@@ -17,6 +17,7 @@ from typing import Any
 from fleet_agent.clock import Clock
 from fleet_agent.cluster.api import AGENT, Api, ApiError, Informer, Unreachable
 from fleet_agent.kubelet import writers
+from fleet_agent.kubelet.joined import JoinedKubelet
 from fleet_agent.kubelet.node import SIMULATED, Kubelet
 from fleet_agent.kubelet.volumes import Store
 from fleet_agent.loop import Call, Loop, Process
@@ -28,9 +29,10 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Agent:
-    """State that all nodes share."""
+    """State that all nodes share. joined: the nodes have joined by themselves."""
 
-    def __init__(self, kubeconfig: str, fleet_path: str, state: str, port: int) -> None:
+    def __init__(self, kubeconfig: str, fleet_path: str, state: str, port: int, joined: bool = False) -> None:
+        self._kubelet = JoinedKubelet if joined else Kubelet
         self.api = Api(kubeconfig)
         self.fleet_file = FleetFile(fleet_path)
         self.state, self.port = state, port
@@ -111,7 +113,7 @@ class Agent:
         for name, spec in fleet.nodes.items():
             if name not in self.nodes:
                 self._numbers += 1
-                kubelet = self.nodes[name] = Kubelet(self, spec, self._numbers)
+                kubelet = self.nodes[name] = self._kubelet(self, spec, self._numbers)
                 self.loop.spawn(kubelet.register())
             else:
                 self._change(self.nodes[name], spec)
@@ -141,9 +143,9 @@ class Agent:
         for pod in kubelet.pods.values():
             pod.stopping = True
             pod.power_cut()
-        yield from self._delete_node(
-            kubelet.name, [f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" for pod in kubelet.pods.values()]
-        )
+        if kubelet.owns_node:
+            pods = [f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}" for pod in kubelet.pods.values()]
+            yield from self._delete_node(kubelet.name, pods)
 
     def _remove_left(self, name: str) -> Process:
         """Removes a machine that was deleted while no agent was running."""

@@ -106,7 +106,7 @@ class Api:
             if certificate:
                 trust.load_cert_chain(certificate, _material(user, "client-key", folder))
         self._own = [("Authorization", "Bearer " + user["token"])] if user.get("token") else []
-        self._connections = Connections(server, trust)
+        self._connections = Connections(server, trust, str(cluster.get("tls-server-name") or ""))
 
     def close(self) -> None:
         self._connections.close()

@@ -32,17 +32,33 @@ class Answer:
     data: bytes
 
 
-class Connections:
-    """As many connections as are used at once. For any thread; raises the exceptions in BROKEN."""
+class _Secured(http.client.HTTPConnection):
+    """HTTPS, with another name for TLS than that of the address where a kubeconfig says so (tls-server-name)."""
 
-    def __init__(self, server: str, context: ssl.SSLContext | None) -> None:
+    default_port = http.client.HTTPS_PORT
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext, name: str) -> None:
+        super().__init__(host, port, timeout=CONNECT_SECONDS)
+        self._context, self._name = context, name
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = self._context.wrap_socket(self.sock, server_hostname=self._name)
+
+
+class Connections:
+    """As many connections as are used at once. For any thread; raises the exceptions in BROKEN.
+
+    name: that the certificate has to be for, "" for that of the server.
+    """
+
+    def __init__(self, server: str, context: ssl.SSLContext | None, name: str = "") -> None:
         url = urllib.parse.urlsplit(server)
         host = url.hostname or ""
         self._open: Callable[[], http.client.HTTPConnection]
         if url.scheme == "https":
-            self._open = lambda: http.client.HTTPSConnection(
-                host, url.port or 443, timeout=CONNECT_SECONDS, context=context
-            )
+            assert context is not None
+            self._open = lambda: _Secured(host, url.port or 443, context, name or host)
         else:
             self._open = lambda: http.client.HTTPConnection(host, url.port or 80, timeout=CONNECT_SECONDS)
         self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()

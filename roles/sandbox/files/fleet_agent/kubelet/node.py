@@ -26,6 +26,9 @@ SIMULATED = {"kwok.x-k8s.io/node": "fake"}
 class Kubelet:
     """Written as system:node:<name>; so that NodeRestriction applies."""
 
+    #: Whether the agent creates its Node and deletes it.
+    owns_node = True
+
     def __init__(self, agent: Any, spec: NodeSpec, number: int) -> None:
         self.agent, self.name, self.number = agent, spec.name, number
         self.api, self.loop, self.store = agent.api, agent.loop, agent.store
