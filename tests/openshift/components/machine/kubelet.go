@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -145,10 +147,13 @@ func leaseOf(client kubernetes.Interface, name string) lease.Controller {
 	return lease.NewController(clock.RealClock{}, client, name, leaseSeconds, nil, interval, name, core.NamespaceNodeLease, owned)
 }
 
-// serve answers /healthz over TLS, with 404 for all else. Without a certificate it refuses handshakes, as kubelet does.
+// serve answers /healthz over TLS, and passes on requests for logs, with 404 for all else. Without a certificate it refuses handshakes, as kubelet does.
 func serve(ctx context.Context, o options, serving certificate.Manager) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(answer http.ResponseWriter, _ *http.Request) { fmt.Fprint(answer, "ok") })
+	if o.logs != "" {
+		mux.Handle("/containerLogs/", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: o.logs}))
+	}
 	server := &http.Server{
 		Addr:              net.JoinHostPort(o.address.String(), strconv.FormatUint(uint64(o.port), 10)),
 		Handler:           mux,

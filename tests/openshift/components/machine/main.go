@@ -26,7 +26,7 @@ import (
 const usage = `machine: a stand-in for kubelet, which runs no pods
 
 machine node --root DIR --name NAME --address IP [--role master|worker] [--port PORT]
-             [--node-status-interval DURATION] [--forward PORT=HOST:PORT,...]
+             [--node-status-interval DURATION] [--forward PORT=HOST:PORT,...] [--logs HOST:PORT]
 
   Joins the cluster of the kubeconfig DIR/etc/kubernetes/kubeconfig, whose identity may only file requests for certificates, as the Node NAME.
   Its own kubeconfig and certificates are in DIR/var/lib/kubelet, and it uses them when it is started again.
@@ -39,6 +39,7 @@ machine node --root DIR --name NAME --address IP [--role master|worker] [--port 
   --node-status-interval
               how often its Node is looked at, 10s by default
   --forward   TCP ports that it passes on once its Node is registered, as 6443=10.0.0.1:6443
+  --logs      HTTP server of whoever plays its pods, from which it passes on their logs
 
 machine forward [--address IP] PORT=HOST:PORT ...
 
@@ -49,6 +50,7 @@ Each message is printed once, also while the API is away for long, until the API
 
 type options struct {
 	root, name, role string
+	logs             string
 	address          netip.Addr
 	port             uint
 	interval         time.Duration
@@ -118,6 +120,7 @@ func nodeOptions(arguments []string) (options, error) {
 	set.UintVar(&o.port, "port", 10250, "")
 	set.DurationVar(&o.interval, "node-status-interval", 10*time.Second, "")
 	set.StringVar(&forwarded, "forward", "", "")
+	set.StringVar(&o.logs, "logs", "", "")
 	if err := set.Parse(arguments); err != nil {
 		return o, fmt.Errorf("%w: %w", errUsage, err)
 	}

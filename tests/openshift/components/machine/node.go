@@ -108,7 +108,7 @@ func nodeInfo(root string) core.NodeSystemInfo {
 		MachineID:               read(filepath.Join(root, "etc/machine-id")),
 		BootID:                  read("/proc/sys/kernel/random/boot_id"),
 		KernelVersion:           kernel(),
-		OSImage:                 "Red Hat Enterprise Linux CoreOS (stand-in)",
+		OSImage:                 "Red Hat Enterprise Linux CoreOS 9.6.20251023-0 (stand-in)",
 		ContainerRuntimeVersion: "cri-o://0.0.0-stand-in",
 		KubeletVersion:          version(),
 		OperatingSystem:         runtime.GOOS,

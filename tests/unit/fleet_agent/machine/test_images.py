@@ -52,3 +52,19 @@ def test_references_are_resolved_like_in_containerd(reference, name):
 @pytest.mark.parametrize("reference", ["", "a/UPPER:1", "a:b:c", "x@sha256:short", "a//b", "-x"])
 def test_invalid_references_are_rejected(reference):
     assert images.parse(reference) is None
+
+
+@pytest.mark.parametrize(
+    ("tag", "content"),
+    [
+        ("595-5.14.0-570.el9.x86_64-rhel9", ("595", "rhel9", "5.14.0-570.el9.x86_64")),
+        ("1-5.14.0-rhel9", None),
+        ("595-rhel9", None),
+        ("latest", None),
+    ],
+)
+def test_a_driver_image_of_ones_own_has_what_its_tag_says(tag: str, content: tuple[str, str, str] | None) -> None:
+    """It is not among the published ones."""
+    found = images.own_driver_image(tag)
+    assert images.driver_image(tag) is None
+    assert (found and (found.version.partition(".")[0], found.os_tag, found.kernel)) == content

@@ -123,10 +123,15 @@ def driver_image(tag: str) -> DriverImage | None:
     if base in family["versions"]:
         return DriverImage(base, os_tag)
     branch, _dash, kernel = base.partition("-")
-    if kernel in data["precompiled"].get(f"{branch}-{os_tag}", ()):
-        newest = [v for v in family["versions"] if v.startswith(branch + ".")][-1]
-        return DriverImage(newest, os_tag, kernel)
-    return None
+    return own_driver_image(tag) if kernel in data["precompiled"].get(f"{branch}-{os_tag}", ()) else None
+
+
+def own_driver_image(tag: str) -> DriverImage | None:
+    """The content of a precompiled image of somebody's own, which is what its tag says; None if it is no such tag."""
+    base, _dash, os_tag = tag.rpartition("-")
+    branch, _dash, kernel = base.partition("-")
+    versions = [one for one in tables()["families"]["driver"]["versions"] if one.startswith(branch + ".")]
+    return DriverImage(versions[-1], os_tag, kernel) if versions and kernel else None
 
 
 @functools.lru_cache(maxsize=1024)

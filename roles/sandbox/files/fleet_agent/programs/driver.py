@@ -59,9 +59,9 @@ def _is_option(proc: Any, word: str) -> bool:
 
 
 def _content(proc: Any) -> images.DriverImage:
-    """The content of the image. One with only a digest is assumed to match."""
+    """The content of the image. One with only a digest is assumed to match. One that is not published was pulled because the fleet names it."""
     spec, image = proc.host.spec, proc.container.image
-    found = images.driver_image(image.tag) if image.tag else None
+    found = (images.driver_image(image.tag) or images.own_driver_image(image.tag)) if image.tag else None
     return found or images.DriverImage(images.tables()["families"]["driver"]["versions"][-1], spec.driver_os_tags[0])
 
 
