@@ -25,7 +25,9 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._module.spec import CL
 _LONGEST_SHOWN = 400
 #: Never shown, even if short, because they contain manifests, inputs of an installation or a whole kubeconfig. Most have no no_log, which would replace each
 #: of their texts and numbers wherever it occurs in the result, such as in a checksum.
-_NEVER_SHOWN = frozenset({"definition", "files", "kubeconfig", "made", "patches", "texts", "wait_resume", "workloads"})
+_NEVER_SHOWN = frozenset(
+    {"definition", "files", "kubeconfig", "made", "other_connection", "patches", "texts", "wait_resume", "workloads"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
