@@ -31,6 +31,10 @@ options:
     description: The name that the certificate of the server has to have, as long as it has not that of the endpoint. If empty, that of the endpoint.
     type: str
     default: ''
+  authorities:
+    description: Certificates in PEM that are trusted besides those of the kubeconfig, and stand before them.
+    type: str
+    default: ''
 """
 
 EXAMPLES = r"""
@@ -47,12 +51,15 @@ _value:
 """
 
 
-def cluster_connection(kubeconfig: str, endpoint: str, server_name: str = "") -> dict[str, t.Any]:
+def cluster_connection(
+    kubeconfig: str, endpoint: str, server_name: str = "", authorities: str = ""
+) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import role as kubeadm
 
     return t.cast(
-        "dict[str, t.Any]", computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint, server_name)
+        "dict[str, t.Any]",
+        computed("cluster_connection", kubeadm.connection, kubeconfig, endpoint, server_name, authorities),
     )
 
 

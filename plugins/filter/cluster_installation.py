@@ -38,6 +38,10 @@ options:
     description: Result of M(hwaccel.gpu.openshift_wait) in check mode. Empty if the folder has no kubeconfig.
     type: dict
     default: {}
+  credentials:
+    description: Result of M(hwaccel.gpu.openshift_credentials) in check mode. Empty if the cluster is not installed.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -70,13 +74,19 @@ _value:
 
 
 def cluster_installation(
-    machines: list[dict[str, t.Any]], role: str, decided: dict[str, t.Any], state: dict[str, t.Any] | None = None
+    machines: list[dict[str, t.Any]],
+    role: str,
+    decided: dict[str, t.Any],
+    state: dict[str, t.Any] | None = None,
+    credentials: dict[str, t.Any] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import installing
 
     compute = of_role("cluster_installation", role, {"cluster_openshift": installing.planned})
-    return t.cast("dict[str, t.Any]", computed("cluster_installation", compute, machines, decided, state or {}))
+    return t.cast(
+        "dict[str, t.Any]", computed("cluster_installation", compute, machines, decided, state or {}, credentials or {})
+    )
 
 
 class FilterModule:

@@ -8,10 +8,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: kubeconfig_file
 version_added: 0.2.0
-short_description: Write the kubeconfig of a cluster that was installed
+short_description: Write or remove the kubeconfig of a cluster that was installed
 description:
   - Writes a file on the controller that only its owner can read. It is changed only if it differs.
   - A file that has something else than a kubeconfig of this server, such as one of several clusters, is never replaced.
+  - With O(state=absent), the file is removed if its single server and its users are those of O(kubeconfig). Otherwise it is kept.
   - The result has nothing of the kubeconfig, and there is no diff.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -28,6 +29,11 @@ options:
     description: Host and port of the endpoint of the cluster.
     type: str
     required: true
+  state:
+    description: Whether the file is written or removed.
+    type: str
+    choices: [present, absent]
+    default: present
 extends_documentation_fragment:
   - hwaccel.gpu.attributes
 attributes:
@@ -53,11 +59,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 writes:
-  description: Whether the file differs, or its kubeconfig is not known yet.
+  description: Whether the file differs, or its kubeconfig is not known yet. With O(state=absent), whether it is removed.
   returned: success
   type: bool
 path:
   description: The file, without links.
   returned: success
+  type: str
+kept:
+  description: Why the file is kept, empty if there is none.
+  returned: success, with O(state=absent)
   type: str
 """

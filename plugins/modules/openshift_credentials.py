@@ -16,7 +16,6 @@ description:
     the ClusterRole C(cluster-admin), by name or by a Group, and who may do everything, according to the API server, while the ClusterOperator
     C(authentication) works. Or it is the user of O(other_connection), if that is neither kubeadmin nor one that Kubernetes itself has (C(system:)), such as
     the administrator of C(auth/kubeconfig) and service accounts, and if it does not impersonate anybody.
-  - A cluster with another C(infrastructureName) is refused before anything is changed.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 options:
@@ -25,9 +24,11 @@ options:
     type: str
     required: true
   infrastructure:
-    description: C(infraID) of the installation, as M(hwaccel.gpu.openshift_install) returns it.
+    description:
+      - C(infraID) of the installation, as M(hwaccel.gpu.openshift_install) returns it. A cluster with another one is refused.
+      - Empty if it is not known, as with the agent-based installer. Then the cluster is known by the certificate authority of its kubeconfig alone.
     type: str
-    required: true
+    default: ""
   remove_kubeadmin:
     description: Whether the user kubeadmin is removed.
     type: bool
@@ -95,14 +96,16 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations import ope
 
 ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},
-    "infrastructure": {"type": "str", "required": True},
+    "infrastructure": {"type": "str", "default": ""},
     "remove_kubeadmin": {"type": "bool", "default": False},
     "other_connection": {"type": "dict", "default": {}},
 }
 
 
 def operation(params: dict[str, t.Any], context: Context) -> Outcome:
-    settings = openshift_credentials.Settings(params["name"], params["infrastructure"], params["remove_kubeadmin"])
+    settings = openshift_credentials.Settings(
+        params["name"], params.get("infrastructure") or "", params["remove_kubeadmin"]
+    )
     own = _other(params["other_connection"]) if settings.remove_kubeadmin and params["other_connection"] else None
     return openshift_credentials.run(context.client(), settings, own, check_mode=context.check_mode)
 

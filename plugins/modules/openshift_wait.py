@@ -310,6 +310,11 @@ ignored_count:
   description: The number of all requests that are not approved.
   returned: when it is done, or has failed
   type: int
+unexpected_nodes:
+  description: Names of Nodes that none of O(expected_nodes) is, for example because their machine has left the inventory. They are never removed.
+  returned: when it is done, or has failed
+  type: list
+  elements: str
 missing_nodes:
   description: Names of expected nodes that have no Node.
   returned: when it is done, or has failed

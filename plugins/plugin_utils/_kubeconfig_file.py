@@ -47,6 +47,29 @@ def refused(path: pathlib.Path, server: str) -> list[Fault]:
     return []
 
 
+def kept(path: pathlib.Path, kubeconfig: c.Mapping[str, t.Any], server: str) -> str | None:
+    """Why the file is not removed: somebody else's text, "" if it can go, None if there is none. server: as in refused.
+
+    Another cluster under the same name has other users. Certificates that are trusted may have changed since. Raises HwaccelError as _read does.
+    """
+    present = _read(path)
+    if present is None:
+        return None
+    if _servers(present) != {f"https://{server}"}:
+        return f"{path} is kept: it is not the kubeconfig of the single server https://{server}"
+    if yaml.safe_load(present).get("users") != kubeconfig.get("users"):
+        return f"{path} is kept: its credentials are not those of the installation"
+    return ""
+
+
+def remove(path: pathlib.Path) -> None:
+    """Raises HwaccelError."""
+    try:
+        path.unlink()
+    except OSError as error:
+        raise _failed("cannot be removed", path, error) from None
+
+
 def written(kubeconfig: c.Mapping[str, t.Any]) -> str:
     """The text of the file."""
     return yaml.safe_dump(dict(kubeconfig), sort_keys=False)

@@ -140,7 +140,7 @@ def put(staging: pathlib.Path, path: pathlib.Path, record: Record) -> str:
 
     The record comes first: one without a folder is like none, while a folder without a record would be somebody else's.
     """
-    backup = _backed_up(path)
+    backup = back_up(path)
     write_record(path, record)
     staging.rename(path)
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -151,7 +151,8 @@ def put(staging: pathlib.Path, path: pathlib.Path, record: Record) -> str:
     return backup
 
 
-def _backed_up(path: pathlib.Path) -> str:
+def back_up(path: pathlib.Path) -> str:
+    """Moves a folder and its record away. Returns where the folder is, "" if it was empty or not there. Only under the lock."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     backup = pathlib.Path(f"{path}.bak-{stamp}")
     number = 1

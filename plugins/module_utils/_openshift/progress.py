@@ -9,7 +9,7 @@ import collections.abc as c
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import snapshot as s
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Machine, Operator, Snapshot
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Machine, Node, Operator, Snapshot
 
 #: How far a machine is, from its first packet to a node that serves with a certificate of the cluster.
 UNSEEN, DHCP, KERNEL, IGNITION, CONFIG, REQUEST, NODE, READY, SERVING = STEPS = (
@@ -67,6 +67,12 @@ def waits_as_usual(machine: Machine, found: Snapshot) -> bool:
     """Whether a worker waits for 22623, which answers it with HTTP 500 until masters serve it (machine-config-operator, pkg/server)."""
     started = step(machine, found) in (IGNITION, CONFIG)
     return machine.role == s.WORKER and started and not found.answers.bootstrapped
+
+
+def unexpected(nodes: c.Iterable[Node], expected: c.Iterable[str]) -> list[str]:
+    """Names of Nodes that no machine of the inventory has. expected: names, with their domain or without."""
+    known = {short for name in expected for short in (name, name.partition(".")[0])}
+    return sorted(node.name for node in nodes if not {node.name, node.name.partition(".")[0]} & known)
 
 
 def machine_lines(found: Snapshot) -> list[str]:

@@ -44,7 +44,7 @@ _OF_EVERYONE = ("system:authenticated", "system:authenticated:oauth")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """name: of the cluster, for messages. infrastructure: infraID of the installation. remove_kubeadmin: whether the user is not wanted any more."""
+    """name: of the cluster, for messages. infrastructure: infraID of the installation, "" if it is not known. remove_kubeadmin: whether the user is not wanted."""
 
     name: str
     infrastructure: str
@@ -74,6 +74,8 @@ def _refused(settings: Settings, found: Proof) -> HwaccelError:
 
 
 def _same(client: Client, settings: Settings) -> None:
+    if not settings.infrastructure:
+        return
     status = _read(client, INFRASTRUCTURE, "cluster").get("status") or {}
     theirs = str(status.get("infrastructureName") or "")
     if theirs == settings.infrastructure:

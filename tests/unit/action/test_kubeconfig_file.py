@@ -13,7 +13,7 @@ import typing as t
 import pytest
 import yaml
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils._kubeconfig_file import refused
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._kubeconfig_file import kept, refused
 from ansible_collections.hwaccel.gpu.tests.unit.action import plays
 from ansible_collections.hwaccel.gpu.tests.unit.filter.test_cluster_connection import kubeconfig
 from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import certificate
@@ -149,3 +149,52 @@ def test_a_failed_installer_keeps_its_reasons(collections: pathlib.Path, tmp_pat
         collections, tmp_path, why="why", cluster_kubeadm_predicted=["planned"], hwaccel_kubeconfig_file=str(path)
     )
     assert found.outcome == failed and path.exists()
+
+
+REMOVAL = """
+- hwaccel.gpu.kubeconfig_file: &removal
+    path: "{{{{ path }}}}"
+    kubeconfig: "{{{{ connection.kubeconfig }}}}"
+    server: api.example.com:6443
+    state: absent
+  check_mode: true
+  register: checked
+- ansible.builtin.stat: {{path: "{{{{ path }}}}"}}
+  register: found
+- hwaccel.gpu.kubeconfig_file: *removal
+  register: first
+- hwaccel.gpu.kubeconfig_file: *removal
+  register: again
+- ansible.builtin.copy:
+    content: "{{{{ [checked.changed, found.stat.exists, first.changed, again.changed, again.kept] | to_json }}}}"
+    dest: "{folder}/removed.json"
+"""
+
+
+def test_the_file_is_removed_once(collections: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "admin.conf"
+    path.write_text(kubeconfig(f"https://{SERVER}"))
+    known = {"path": str(path), "connection": {"kubeconfig": yaml.safe_load(kubeconfig(f"https://{SERVER}"))}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"alpha": known}}}))
+    tasks = REMOVAL.format(folder=tmp_path)
+    code, output = plays.play(collections, tmp_path, tasks, "-vvv", "--diff", hosts="hosts.yml")
+    assert code == 0, output
+    assert json.loads((tmp_path / "removed.json").read_text()) == [True, True, True, False, ""]
+    assert not path.exists() and not [secret for secret in SECRETS if secret in output]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (kubeconfig("https://api.other.com:6443"), "not the kubeconfig of the single server"),
+        (kubeconfig(f"https://{SERVER}").replace("a2V5", "b3RoZXI="), "its credentials are not those"),
+        ("what somebody else has written", "not the kubeconfig of the single server"),
+        # With certificates of a router that has others by now.
+        (kubeconfig(f"https://{SERVER}").replace("certificate-authority-data: ", "certificate-authority-data: QQ"), ""),
+    ],
+)
+def test_a_file_of_somebody_else_is_not_removed(tmp_path: pathlib.Path, text: str, why: str) -> None:
+    path = tmp_path / "admin.conf"
+    path.write_text(text)
+    found = kept(path, yaml.safe_load(kubeconfig(f"https://{SERVER}")), SERVER)
+    assert found == why if not why else why in str(found)

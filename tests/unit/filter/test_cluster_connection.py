@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
+import typing as t
 
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.filter.cluster_connection import cluster_connection
-from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import PEM
+from ansible_collections.hwaccel.gpu.tests.unit.machines.cluster.test_authority import PEM, certificate
 
 
 def kubeconfig(server: str) -> str:
@@ -39,3 +40,29 @@ def test_servers_are_verified_by_another_name_only_as_long_as_it_is_given() -> N
     # As JSON: on ansible-core 2.16 the result holds strings of a type that PyYAML has no representer for.
     lasting = cluster_connection(json.dumps(found["kubeconfig"]), "api.example.com:6443")
     assert "tls-server-name" not in lasting["kubeconfig"]["clusters"][0]["cluster"]
+
+
+def test_certificates_of_a_router_stand_before_those_of_the_kubeconfig_each_once() -> None:
+    """As openshift-install joins them. One that has been joined before stays as it is."""
+    router, later = certificate(common="router"), certificate(common="later")
+    joined = cluster_connection(kubeconfig("https://api:6443"), "api.example.com:6443", authorities=router)[
+        "kubeconfig"
+    ]
+    assert _trusted(joined) == f"{router}{PEM}"
+    again = cluster_connection(json.dumps(joined), "api.example.com:6443", authorities=router)["kubeconfig"]
+    assert again == joined
+    rotated = cluster_connection(kubeconfig("https://api:6443"), "api.example.com:6443", authorities=later)[
+        "kubeconfig"
+    ]
+    assert _trusted(rotated) == f"{later}{PEM}"
+
+
+def test_a_kubeconfig_without_certificates_trusts_those_of_the_system_still() -> None:
+    config = yaml.safe_load(kubeconfig("https://api:6443"))
+    del config["clusters"][0]["cluster"]["certificate-authority-data"]
+    found = cluster_connection(json.dumps(config), "api.example.com:6443", authorities=PEM)
+    assert "certificate-authority-data" not in found["kubeconfig"]["clusters"][0]["cluster"]
+
+
+def _trusted(config: dict[str, t.Any]) -> str:
+    return base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).decode()

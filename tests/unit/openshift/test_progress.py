@@ -126,3 +126,11 @@ def test_lines_of_an_installed_cluster() -> None:
         "5 of 5 machines are complete",
         "1 of 1 operators are ready",
     ]
+
+
+def test_nodes_that_no_machine_has_are_unexpected_with_and_without_their_domain() -> None:
+    nodes = [s.Node(name) for name in ("m0.ocp.example.com", "w0", "w1.ocp.example.com", "old.ocp.example.com", "w10")]
+    assert progress.unexpected(nodes, ["m0.ocp.example.com", "w0.ocp.example.com", "w1"]) == [
+        "old.ocp.example.com",
+        "w10",
+    ]

@@ -300,10 +300,17 @@ class _Wait:
             "ignored": approvals.ignored,
             "ignored_count": approvals.ignored_count,
             "missing_nodes": approvals.missing,
+            "unexpected_nodes": self._unexpected(found),
         }
         warned = state.name == install_state.DEGRADED and failure is None
         warnings = [f"{found.name} is degraded: {state.why}. Next: {state.next_step}"] if warned else []
         return Outcome(self._changed, values, warnings, failure=failure, progress=self._lines)
+
+    def _unexpected(self, found: Snapshot) -> list[str]:
+        """None as long as nobody is expected."""
+        if self._policy is None:
+            return []
+        return progress.unexpected(found.answers.nodes, (one.name for one in self._policy.expected.identities))
 
     def _pending(self, found: Snapshot, state: InstallState) -> Outcome:
         kept = self._kept

@@ -44,6 +44,12 @@ def key_hash(pem: str) -> str:
     return f"sha256:{hashlib.sha256(key).hexdigest()}"
 
 
+def bundle(*texts: str) -> str:
+    """The certificates of PEM texts in their order, each once."""
+    found = dict.fromkeys(block for text in texts for block in _EACH.findall(text))
+    return "".join(f"{block}\n" for block in found)
+
+
 def days_left(pem: str, now: float) -> int | None:
     """Whole days until the first certificate expires, negative once it has. None if there is none. now: in seconds since 1970."""
     certificate = _read(pem)

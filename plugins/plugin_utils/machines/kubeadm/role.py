@@ -26,6 +26,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.kubeadm import request as asking
 
 _Data = c.Mapping[str, t.Any]
+_TRUSTED = "certificate-authority-data"
 #: By the name of what kubeadm does with it.
 _CONFIGURATIONS: dict[str, t.Callable[[_Data, _Data, _Data], str]] = {
     "init": documents.init,
@@ -97,10 +98,11 @@ def told(settings: _Data, observed: str, plans: c.Iterable[_Data]) -> tuple[Clus
     return Cluster(change.why, change.faults, names, ready), change.as_dict()
 
 
-def connection(kubeconfig: str, endpoint: str, server_name: str = "") -> dict[str, t.Any]:
+def connection(kubeconfig: str, endpoint: str, server_name: str = "", authorities: str = "") -> dict[str, t.Any]:
     """Options of a connection, from the text of an admin kubeconfig, which names the server on which it was written. endpoint: host and port.
 
-    server_name: the name that is looked for in the server's certificate, that of the endpoint by default.
+    server_name: the name that is looked for in the server's certificate, that of the endpoint by default. authorities: certificates in PEM that are trusted
+    too, before its own, as openshift-install adds those of a router (addRouterCAToClusterCA in cmd/openshift-install).
     """
     config = yaml.safe_load(kubeconfig)
     for one in config["clusters"]:
@@ -108,6 +110,10 @@ def connection(kubeconfig: str, endpoint: str, server_name: str = "") -> dict[st
         one["cluster"].pop("tls-server-name", None)
         if server_name:
             one["cluster"]["tls-server-name"] = server_name
+        # Without certificates of its own it trusts those of the system, and would trust nothing else than these.
+        if authorities and (own := one["cluster"].get(_TRUSTED)):
+            trusted = authority.bundle(authorities, base64.b64decode(own).decode("ascii"))
+            one["cluster"][_TRUSTED] = base64.b64encode(trusted.encode()).decode()
     return {"kubeconfig": config}
 
 

@@ -18,23 +18,28 @@ _THERE = (install_state.INSTALLED, install_state.DEGRADED)
 _STOPS = (install_state.FOREIGN, install_state.UNREACHABLE)
 
 
-def planned(machines: c.Iterable[Row], decided: Row, far: Row) -> dict[str, t.Any]:
+def planned(machines: c.Iterable[Row], decided: Row, far: Row, credentials: Row) -> dict[str, t.Any]:
     """steps: each with do, hosts and text; predicted: their texts; faults: each with text; awaited: whether the files are only going to be created.
 
     machines: with host and role. decided: as module openshift_install returns it in check mode. far: as openshift_wait does, empty without a kubeconfig.
+    credentials: as openshift_credentials does, empty where nothing is installed.
     """
     faults = [str(decided["message"])] if decided["action"] == decision.FAIL or decided["silent"] else []
     if far.get("state") in _STOPS:
         faults.append(f"{far['why']}. Next: {far['next_step']}")
+    elif credentials.get("msg"):
+        faults.append(str(credentials["msg"]))
     found: dict[str, t.Any] = {"faults": [{"text": text} for text in faults], "steps": [], "awaited": False}
     if not faults:
-        found |= {"steps": list(_steps(machines, decided, far)), "awaited": decided["action"] in _CREATES}
+        found |= {"steps": list(_steps(machines, decided, far, credentials)), "awaited": decided["action"] in _CREATES}
     return {**found, "predicted": [one["text"] for one in found["steps"]]}
 
 
-def _steps(machines: c.Iterable[Row], decided: Row, far: Row) -> c.Iterator[dict[str, t.Any]]:
+def _steps(machines: c.Iterable[Row], decided: Row, far: Row, credentials: Row) -> c.Iterator[dict[str, t.Any]]:
     if text := _CREATES.get(decided["action"]):
         yield {"do": "files", "hosts": [], "text": text}
     if far.get("state") not in _THERE:
         masters = [str(one["host"]) for one in machines if one["role"] == kinds.MASTER]
         yield {"do": "init", "hosts": masters, "text": f"install OpenShift on {some(masters)}"}
+    if credentials.get("changed"):
+        yield {"do": "kubeadmin", "hosts": [], "text": f"remove the user kubeadmin, since {credentials['why']}"}

@@ -19,10 +19,10 @@ MACHINES = [
 CREATE, INSTALL = "create the files of the installation", "install OpenShift on m0, m1, m2"
 
 
-def plan(action: str, state: str = "", *, silent: bool = False) -> dict[str, t.Any]:
+def plan(action: str, state: str = "", *, silent: bool = False, **credentials: t.Any) -> dict[str, t.Any]:
     decided = {"action": action, "message": f"row of {action}", "silent": silent}
     far = {"state": state, "why": "the evidence", "next_step": "do this"} if state else {}
-    return cluster_installation(MACHINES, "cluster_openshift", decided, far)
+    return cluster_installation(MACHINES, "cluster_openshift", decided, far, credentials)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,12 @@ def test_nothing_is_done_with_a_cluster_that_is_another_one_or_silent(
     found = plan(action, state, silent=silent)
     assert [one["text"] for one in found["faults"]] == texts
     assert (found["steps"], found["predicted"], found["awaited"]) == ([], [], False)
+
+
+def test_kubeadmin_goes_by_a_step_and_its_refusal_is_a_problem() -> None:
+    found = plan("reuse", "installed", changed=True, why="alice has logged in")
+    assert found["predicted"] == ["remove the user kubeadmin, since alice has logged in"] and not found["faults"]
+    assert [one["do"] for one in found["steps"]] == ["kubeadmin"]
+    refused = plan("reuse", "installed", changed=False, msg="kubeadmin is kept: nobody. Next: do this")
+    assert [one["text"] for one in refused["faults"]] == ["kubeadmin is kept: nobody. Next: do this"]
+    assert refused["predicted"] == []
