@@ -87,7 +87,7 @@ why:
 
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials
+from ansible_collections.hwaccel.gpu.plugins.module_utils._api import credentials, kubeconfig
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.transport import Transport
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
@@ -111,8 +111,11 @@ def operation(params: dict[str, t.Any], context: Context) -> Outcome:
 
 
 def _other(options: dict[str, t.Any]) -> Client | None:
-    """Without the environment, and None if it impersonates somebody, who need not be able to log in."""
-    found = credentials.resolve(options, {})
+    """Without the environment, and None if it impersonates somebody, who need not be able to log in, or names a kubeconfig that is only going to be there."""
+    try:
+        found = credentials.resolve(options, {})
+    except kubeconfig.MissingKubeconfig:
+        return None
     return None if found.impersonate_user else Client(Transport(found, None), read_only=True)
 
 

@@ -44,7 +44,10 @@ _OF_EVERYONE = ("system:authenticated", "system:authenticated:oauth")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """name: of the cluster, for messages. infrastructure: infraID of the installation, "" if it is not known. remove_kubeadmin: whether the user is not wanted."""
+    """name: of the cluster, for messages. infrastructure: infraID of the installation, "" if it is not known.
+
+    remove_kubeadmin: whether the user is not wanted any more.
+    """
 
     name: str
     infrastructure: str
@@ -52,7 +55,10 @@ class Settings:
 
 
 def run(client: Client, settings: Settings, own: Client | None = None, *, check_mode: bool = False) -> Outcome:
-    """own: a connection of somebody else, None without one. Raises HwaccelError if it is another cluster, or kubeadmin would leave it without administrator."""
+    """own: a connection of somebody else, None without one. Raises HwaccelError if it is another cluster.
+
+    If kubeadmin would leave it without an administrator, the outcome is a failure with everything else that was found out.
+    """
     _same(client, settings)
     values: Obj = {"router_ca": _router_ca(client), "administrator": "", "why": ""}
     secret = _read(client, SECRET, *_KUBEADMIN, metadata_only=True)
@@ -61,7 +67,7 @@ def run(client: Client, settings: Settings, own: Client | None = None, *, check_
         return Outcome(values=values)
     found = administrators.proof(_administrators(client, own))
     if not found.name:
-        raise _refused(settings, found)
+        return Outcome(values=values, failure=_refused(settings, found))
     if not check_mode:
         # Another uid is that of a Secret that somebody has made since.
         client.delete(SECRET, *_KUBEADMIN, uid=secret["metadata"]["uid"])
@@ -121,9 +127,7 @@ def _connected(client: Client, own: Client) -> Connected | None:
         if not (uid := fleet.cluster_uid(own)) or uid != fleet.cluster_uid(client):
             return None
         # The server stores no review, and check mode refuses what is no dry run.
-        user = own.create({"apiVersion": SELF.api_version, "kind": SELF.kind}, SELF, dry_run=True).object["status"][
-            "userInfo"
-        ]
+        user = own.create(_review(SELF), SELF, dry_run=True).object["status"]["userInfo"]
         return Connected(str(user["username"]), tuple(user.get("groups") or ()), own.allowed("*", _EVERYTHING))
     except ApiError:
         return None
@@ -155,9 +159,12 @@ def _person(client: Client, name: str, groups: set[str]) -> Person:
         "groups": [*sorted(groups), *_OF_EVERYONE],
         "resourceAttributes": {"verb": "*", "group": "*", "resource": "*"},
     }
-    review = {"apiVersion": REVIEW.api_version, "kind": REVIEW.kind, "spec": spec}
-    status = client.create(review, REVIEW, dry_run=True).object.get("status") or {}
+    status = client.create({**_review(REVIEW), "spec": spec}, REVIEW, dry_run=True).object.get("status") or {}
     return Person(name, providers, bool(status.get("allowed")))
+
+
+def _review(resource: Resource) -> Obj:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {}}
 
 
 def _read(client: Client, resource: Resource, name: str, namespace: str = "", *, metadata_only: bool = False) -> Obj:

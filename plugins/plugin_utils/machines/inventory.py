@@ -27,13 +27,34 @@ def clusters_of(groups: Groups, hostvars: Variables, host: str) -> list[str]:
 
 
 def machines_of(groups: Groups, hostvars: Variables, clusters: c.Collection[str]) -> list[dict[str, t.Any]]:
-    """Machines of these clusters, and those without a cluster, which the caller reports as problems."""
+    """Machines of these clusters, and those without a cluster, which the caller reports as problems.
+
+    One of bootstrap and of workers is one machine, which is a bootstrap machine as long as the cluster needs it.
+    """
     names = list(groups.get("gpu_clusters", ()))
     lone = names[0] if len(names) == 1 else ""
-    found = [
-        _machine(name, hostvars[name], role, lone) for group, role in GROUPS.items() for name in groups.get(group, ())
-    ]
+    found = []
+    for group, role in GROUPS.items():
+        for name in groups.get(group, ()):
+            cluster = hostvars.get(str(hostvars[name].get("hwaccel_cluster") or lone), {})
+            if not _is(role, name, groups, cluster):
+                continue
+            # It has been installed, and its ignition file is not published any more.
+            done = role == machines.BOOTSTRAP and bootstrap_is("complete", cluster)
+            found.append({**_machine(name, hostvars[name], role, lone), **({"install": False} if done else {})})
     return [machine for machine in found if machine["cluster"] in clusters or not machine["cluster"]]
+
+
+def bootstrap_is(what: str, cluster: c.Mapping[str, t.Any]) -> bool:
+    """Whether the bootstrap of a cluster of OpenShift is complete, or its machine removable, as this run has found out. cluster: variables of its host."""
+    return bool((cluster.get("cluster_openshift_bootstrap") or {}).get(what))
+
+
+def _is(role: str, name: str, groups: Groups, cluster: c.Mapping[str, t.Any]) -> bool:
+    """Whether a machine has the role of one of its groups now."""
+    if not all(name in groups.get(group, ()) for group in ("bootstrap", "workers")):
+        return True
+    return (role == machines.BOOTSTRAP) != bootstrap_is("removable", cluster)
 
 
 def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[str, t.Any]:
@@ -63,7 +84,8 @@ def _machine(name: str, variables: c.Mapping[str, t.Any], role: str, lone: str) 
     return {
         "name": variables.get("hwaccel_node_name") or name,
         "cluster": variables.get("hwaccel_cluster") or lone,
-        "role": variables.get("hwaccel_role") or role,
+        # That of its group workers it gets later.
+        "role": role if role == machines.BOOTSTRAP else variables.get("hwaccel_role") or role,
         "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""),
         **values(variables, _MACHINE),
     }

@@ -144,10 +144,13 @@ def _duplicates(machines: list[Machine], variable: str) -> list[Fault]:
         "address": lambda machine: str(machine.address),
         "mac": lambda machine: machine.mac,
     }
+    # A bootstrap machine can be another one afterwards.
+    first = [machine.more.get("host") for machine in machines if machine.role == BOOTSTRAP]
+    ours = [one for one in machines if one.role == BOOTSTRAP or "host" not in one.more or one.more["host"] not in first]
     faults = []
     for key, value_of in keys.items():
         owners: dict[str, list[str]] = {}
-        for machine in machines:
+        for machine in ours:
             owners.setdefault(value_of(machine), []).append(machine.name)
         for value, names in owners.items():
             if value and len(names) > 1:

@@ -28,11 +28,12 @@ _POWER = ("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends the
-    phases of its clusters. if_set: only machines with one of these variables. at_a_time: variable of the cluster's host with the size of batches, and its
-    default. only_if_due: whether it leaves out machines on which its preflight has found nothing to do. after_installation: whether it is only for clusters
-    of which machines were installed in this run. installers: whose clusters have it, all if empty. announced: whether it has only machines with an outcome of
-    it, which another phase's preflight has given them. of_clusters: whether its hosts are those of the clusters themselves, and a failure ends their phases.
+    """groups: of its machines. serves: these serve clusters, all of them without hwaccel_cluster; one is changed after the other, and one that fails ends
+    the phases of its clusters. also: a group in which its machines are, too. if_set: only machines with one of these variables. at_a_time: variable of
+    the cluster's host with the size of batches, and its default. only_if_due: whether it leaves out machines on which its preflight has found nothing to
+    do. after_installation: whether it is only for clusters of which machines were installed in this run. installers: whose clusters have it, all if
+    empty. announced: whether it has only machines with an outcome of it, which another phase's preflight has given them. of_clusters: whether its hosts
+    are those of the clusters themselves, and a failure ends their phases.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
     """
@@ -40,6 +41,7 @@ class Phase:
     name: str
     groups: tuple[str, ...]
     serves: bool = False
+    also: str = ""
     if_set: tuple[str, ...] = ()
     at_a_time: tuple[str, str] = ("", "100%")
     only_if_due: bool = False
@@ -67,6 +69,9 @@ PHASES = (
     Phase("bootstrap", ("gpu_clusters",), installers=(OPENSHIFT,), of_clusters=True),
     Phase("bootstrap_complete", ("load_balancers",), serves=True, installers=(OPENSHIFT,)),
     Phase("bootstrap_off", ("bootstrap",), if_set=_POWER, installers=(OPENSHIFT,)),
+    # Boot servers take its ignition file away. A machine that becomes a worker is installed anew.
+    Phase("bootstrap_gone", ("boot_servers",), serves=True, installers=(OPENSHIFT,)),
+    Phase("bootstrap_reused", ("bootstrap",), also="workers", if_set=_POWER, installers=(OPENSHIFT,)),
     Phase(CLUSTER, _NODES, installers=cluster_inventory.BY_LOGIN),
     Phase(
         "node_runtime",
@@ -154,7 +159,7 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
         owner = str(variables.get("hwaccel_cluster") or "") or default
         if owner is None or (owner and owner not in clusters):
             continue
-        if _taken(phase, variables):
+        if _taken(phase, variables) and (not phase.also or name in groups.get(phase.also, ())):
             found.setdefault(owner, []).append(name)
     return found
 

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import connect
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
+from ansible_collections.hwaccel.gpu.tests.live.support import administrators
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer, bind_cluster_admin, endpoint
 from ansible_collections.hwaccel.gpu.tests.live.support.approvals import (
     certificate,
@@ -63,9 +64,10 @@ class Installing:
 
     def __enter__(self) -> t.Self:
         server, authority = endpoint(self.sandbox.kubeconfig)
-        define(self.admin, INSTALLING)
+        define(self.admin, (*INSTALLING, "OAuth.config.openshift.io"))
         for obj in (*BINDINGS, authority_map(authority)):
             put(self.admin, obj)
+        administrators.serve(self.admin)
         bind_cluster_admin(self.admin, "default", "administrator")
         token = bearer(self.admin, "default", "administrator", 7200)
         port = self._stack.enter_context(relay(server, authority, self._place, f"api.{DOMAIN}"))
@@ -95,6 +97,8 @@ class Installing:
         metadata = folder / "metadata.json"
         until(metadata.exists, "the files of the installation", seconds=120)
         self.rename(json.loads(metadata.read_text(encoding="utf-8"))["infraID"])
+        administrators.kubeadmin(self.admin)
+        administrators.router(self.admin, (self._place / "relay.crt").read_text(encoding="ascii"))
         joining = {
             group: {f"{name}.{DOMAIN}": one["hwaccel_address"] for name, one in machines[group].items()}
             for group in ("control_plane", "workers")

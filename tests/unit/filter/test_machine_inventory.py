@@ -155,3 +155,40 @@ def test_nodes_whose_requests_are_approved() -> None:
     assert machine_inventory(alone, "approvals", {"edge": {}, "w0": {}}, "edge")["expected_nodes"] == [
         {"name": "w0", "ip_addresses": [], "dns_names": []}
     ]
+
+
+TWOFOLD = {**GROUPS, "workers": ["w0", "boot"]}
+
+
+@pytest.mark.parametrize(
+    ("state", "role", "installs"),
+    [
+        ({}, "bootstrap", True),
+        ({"complete": True, "removable": False}, "bootstrap", False),
+        ({"complete": True, "removable": True}, "gpu", True),
+    ],
+)
+@pytest.mark.parametrize("of", ["dns_pxe", "load_balancer"])
+def test_a_machine_of_bootstrap_and_workers_is_one_after_the_other(
+    of: str, state: dict[str, t.Any], role: str, installs: bool
+) -> None:
+    boot = {**HOSTS["boot"], "hwaccel_install": True, "hwaccel_role": "gpu"}
+    hosts = {**HOSTS, "boot": boot, "ocp": {**HOSTS["ocp"], "cluster_openshift_bootstrap": state}}
+    found = machine_inventory(TWOFOLD, of, {**hosts, "pxe": {"hwaccel_cluster": "ocp"}}, "pxe")
+    (machine,) = [one for one in found["machines"] if one["name"] == "boot"]
+    assert (machine["role"], machine["install"]) == (role, installs)
+
+
+def test_the_installer_gets_both_at_any_time() -> None:
+    """Its inputs are compared with those of before."""
+    for state in ({}, {"complete": True, "removable": True}):
+        hosts = {**HOSTS, "ocp": {**HOSTS["ocp"], "cluster_openshift_bootstrap": state}}
+        found = machine_inventory(TWOFOLD, "cluster_openshift", hosts, "ocp")["machines"]
+        assert [(one["host"], one["role"]) for one in found] == [
+            ("boot", "bootstrap"),
+            ("m0", "master"),
+            ("w0", "worker"),
+            ("boot", "worker"),
+        ]
+        names = [one["name"] for one in machine_inventory(TWOFOLD, "approvals", hosts, "ocp")["expected_nodes"]]
+        assert names == ["m0", "w0", "boot"]

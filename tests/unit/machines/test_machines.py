@@ -114,3 +114,23 @@ def test_all_faults_are_reported_at_once() -> None:
     given = ["master-0", {**GOOD, "address": "x", "mac": "y"}, GOOD, other(1, mac=GOOD["mac"])]
     assert len(faults(*given)) == 4
     assert len(machines.read({"master-0": GOOD}, "dns_pxe_machines")[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("roles", "hosts", "problems"),
+    [
+        (("bootstrap", "worker"), ("a", "a"), 0),
+        (("worker", "bootstrap"), ("a", "a"), 0),
+        # One host is not two workers, and two hosts are not one machine.
+        (("worker", "worker"), ("a", "a"), 3),
+        (("bootstrap", "worker"), ("a", "b"), 3),
+    ],
+)
+def test_a_bootstrap_machine_can_be_another_one_afterwards(
+    roles: tuple[str, str], hosts: tuple[str, str], problems: int
+) -> None:
+    base = {"name": "m", "address": "10.0.0.9", "mac": "52:54:00:00:00:09"}
+    found, faults = machines.read(
+        [{**base, "role": role, "host": host} for role, host in zip(roles, hosts, strict=True)], "x"
+    )
+    assert len(found) == 2 and len(faults) == problems

@@ -63,6 +63,8 @@ def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
         "bootstrap": [],
         "bootstrap_complete": [],
         "bootstrap_off": [],
+        "bootstrap_gone": [],
+        "bootstrap_reused": [],
         "cluster": ["a-cp", "a-w1", "a-w2", "a-w3", "a-old", "a-e1", "b-cp", "b-w1"],
         "node_runtime": ["a-cp", "a-w1", "b-cp", "a-w2", "a-w3", "b-w1", "a-e1"],
         "nodes_joined": ["boot"],
@@ -97,6 +99,7 @@ def test_machines_of_openshift_are_only_started() -> None:
         "bootstrap": ["b"],
         "bootstrap_complete": ["shared1", "shared2"],
         "bootstrap_off": ["b-boot"],
+        "bootstrap_gone": ["boot"],
         "nodes_joined": ["boot"],
     }
 
@@ -149,7 +152,7 @@ def test_site_and_its_preflight_run_all_phases_in_their_order() -> None:
 
     assert ran("site.yml") == NAMES
     # The preflight of the boot servers is that of both phases, and so are those of load balancers, machines and node_runtime. A cluster has its plan.
-    again = {"nodes_joined", "toolkit", "bootstrap_complete", "bootstrap_off"}
+    again = {name for name in NAMES if name.startswith("bootstrap_")} | {"nodes_joined", "toolkit"}
     of_clusters = {one.name for one in phases.PHASES if one.of_clusters}
     assert sorted(ran("plan.yml") + ran("machines_plan.yml")) == sorted(set(NAMES) - again - of_clusters)
     assert {path.stem for path in (PLAYBOOKS / "tasks" / "phases").iterdir()} == set(NAMES) - {"cluster"}
@@ -214,3 +217,18 @@ def test_a_machine_that_does_not_answer_is_installed_only_if_it_cannot_be_a_node
     assert phases.unanswered(awaited, None, new=True) == []
     unknown = phases.unanswered(awaited, None, new=False)
     assert len(unknown) == 2 and all("set hwaccel_new_cluster: true" in text for text in unknown)
+
+
+def test_only_a_bootstrap_machine_that_is_in_workers_too_is_used_again() -> None:
+    groups = {
+        **GROUPS,
+        "gpu_clusters": ["ocp"],
+        "bootstrap": ["spare", "both"],
+        "workers": ["both", "w"],
+        "control_plane": ["m"],
+    }
+    power = {"hwaccel_cluster": "ocp", "hwaccel_bmc_address": "10.0.0.9"}
+    known = {**HOSTS, "ocp": {"hwaccel_installer": "openshift"}, **dict.fromkeys(("spare", "both", "w", "m"), power)}
+    found = {name: one["hosts"] for name, one in phases.planned({**groups, "edge_nodes": []}, known).items()}
+    assert found["bootstrap_off"] == ["spare", "both"] and found["bootstrap_reused"] == ["both"]
+    assert found["machine_boot"] == ["spare", "both", "m", "w"] and found["bootstrap_gone"] == ["boot"]

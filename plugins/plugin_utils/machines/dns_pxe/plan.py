@@ -70,7 +70,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     and remote. ignitions: files to copy, each with path and source. actions: for services that do not run with the files on disk, as services.Action.
     released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of the role, in the same case.
     web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule.
-    expected: for the self-test.
+    expected: for the self-test. installs: cluster and name of machines that are installed if they boot from the network now.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
@@ -108,6 +108,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "released": _released(observed, contents, before),
         "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
+        "installs": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)],
     }
     return {**_nothing(), **made, **_staged(observed, site, settings, system)}
 
@@ -125,6 +126,7 @@ def _read(observed: Host, settings: Settings) -> tuple[Site | None, systems.Fami
     wrong = damaged + oneline.faults("dns_pxe", settings, ("dnsmasq_extra", "nginx_extra")) + faulty + unreadable
     if site:
         wanted = site.wanted()
+        wanted = dataclasses.replace(wanted, renewed={*wanted.renewed, *wishes.turned(before, site.machines)})
         asked = wishes.following(before, used, site.machines, wanted, f"{observed.now:.3f}")
         site = dataclasses.replace(site, wishes=asked, written=used - set(wanted.renewed))
         wrong += faults.found(site, settings)

@@ -12,15 +12,17 @@ from __future__ import annotations
 import collections.abc as c
 import dataclasses
 import json
+import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Machine
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Wish:
     """mac: of the machine, which identifies it. paths: of the URLs of which each is fetched for an installation only. at: identifies the wish, the time when
-    it was first observed.
+    it was first observed. bootstrap: whether the machine is installed as a bootstrap machine: what it becomes later is another wish.
     """
 
     mac: str
@@ -29,6 +31,7 @@ class Wish:
     address: str
     paths: tuple[str, ...]
     at: str
+    bootstrap: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +61,12 @@ def read(wishes: str, written: str, folder: str) -> tuple[tuple[Wish, ...], froz
         return (), frozenset(), [Fault(what, folder, f"{type(error).__name__}: {error}", next_step)]
 
 
+def turned(before: c.Iterable[Wish], found: c.Iterable[Machine]) -> frozenset[str]:
+    """MAC addresses of machines that were to be bootstrap machines, and are others now. Installed as such, they have still to be installed as what they are."""
+    others = {machine.mac for machine in found if machine.role != machines.BOOTSTRAP}
+    return frozenset(one.mac for one in before if one.bootstrap and one.mac in others)
+
+
 def following(
     before: c.Iterable[Wish], used: c.Collection[str], found: c.Sequence[Machine], wanted: Wanted, at: str
 ) -> tuple[Wish, ...]:
@@ -76,6 +85,7 @@ def following(
             str(machine.address),
             wanted.paths[machine.mac],
             kept[machine.mac].at if machine.mac in kept else at,
+            machine.role == machines.BOOTSTRAP,
         )
         for machine in found
         if machine.mac in wanted.paths
@@ -90,5 +100,11 @@ def following(
 
 def text(wishes: c.Iterable[Wish]) -> str:
     """Text of the file, empty if there is no wish."""
-    listed = [dataclasses.asdict(one) for one in wishes]
+    listed = [_recorded(one) for one in wishes]
     return json.dumps({"wishes": listed}, indent=2, sort_keys=True) + "\n" if listed else ""
+
+
+def _recorded(wish: Wish) -> dict[str, t.Any]:
+    """Records of other machines are those of before."""
+    kept = dataclasses.asdict(wish)
+    return kept if wish.bootstrap else {key: value for key, value in kept.items() if key != "bootstrap"}

@@ -37,7 +37,11 @@ def read(clusters: c.Mapping[str, Row]) -> dict[str, Rows]:
     for name, variables in clusters.items():
         made: Row = variables.get(INSTALLATION) or {}
         names = made.get("publishable") or variables.get(AWAITED) or ()
-        files = {role: file for role, file in _FILES.items() if file in names}
+        gone = inventory.bootstrap_is("complete", variables)
+        # The file of the bootstrap machine has the keys of the cluster.
+        files = {
+            role: file for role, file in _FILES.items() if file in names and not (gone and role == machines.BOOTSTRAP)
+        }
         if not files:
             continue
         # In check mode nobody has asked the program for its release.

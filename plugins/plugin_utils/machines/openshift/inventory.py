@@ -25,7 +25,9 @@ _BALANCERS = ("hwaccel_load_balancer_address", "hwaccel_api_int_address", "hwacc
 
 
 def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
-    """machines: of the cluster, without those that leave it, each with host and the keys of machines.KEYS. balancers: addresses by their variables."""
+    """machines: of the cluster, without those that leave it, each with host and the keys of machines.KEYS. One of bootstrap and
+    of workers is in it twice, also later: what the installer has got does not change.
+    balancers: addresses by their variables."""
     names = list(groups.get("gpu_clusters", ()))
     lone = names[0] if len(names) == 1 else ""
     found = [
@@ -53,7 +55,7 @@ def _machine(name: str, variables: c.Mapping[str, t.Any], role: str, cluster: st
         "host": name,
         "name": str(variables.get("hwaccel_node_name") or name),
         "cluster": cluster,
-        "role": str(variables.get("hwaccel_role") or role),
+        "role": role if role == machines.BOOTSTRAP else str(variables.get("hwaccel_role") or role),
         "address": str(variables.get("hwaccel_address") or variables.get("ansible_host") or ""),
         **inventory.values(variables, _MACHINE),
     }

@@ -32,6 +32,7 @@ class Server:
     def __init__(self) -> None:
         self.records: dict[str, str] = {}
         self.messages: list[str] = []
+        self.installs: list[str] = []
         self.changes: list[str] = []
         self.nginx, self.now = "", 100.0
 
@@ -46,6 +47,7 @@ class Server:
             path: base64.b64decode(text[1:]).decode() for text, path in map(str.split, result["lines"].splitlines())
         }
         self.changes, self.messages = result["changes"], result["messages"]
+        self.installs = [name for _cluster, name in result["installs"]]
         self.records |= {path: texts[path] for path in (plan.MEMORY, plan.WISHES) if path in texts}
         self.nginx = texts[f"{plan.CONFIG}/nginx.conf"]
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}
@@ -158,3 +160,38 @@ def test_the_service_is_restarted_with_a_newer_program_and_removed_when_it_is_no
     restored = plan.restored(observed)
     assert restored["stops"] == ["dnsmasq", "nginx", units.ONCE]
     assert units.path(units.ONCE) in restored["absent"]
+
+
+BOOTSTRAP = "52:54:00:77:00:10"
+
+
+def test_a_bootstrap_machine_that_becomes_a_worker_is_installed_once_as_each() -> None:
+    server = Server()
+    assert "bootstrap" in server.run()
+    server.fetched(BOOTSTRAP)
+    assert "bootstrap" not in server.run()
+    turned = [machine("bootstrap", "worker", 10), *settings()["machines"][1:]]
+    assert "bootstrap" in server.run(machines=turned)
+    # The wish does not begin again at each run.
+    asked = server.wishes[BOOTSTRAP]
+    assert "bootstrap" in server.run(machines=turned) and server.wishes[BOOTSTRAP] == asked
+    assert "bootstrap" in server.installs
+    server.fetched(BOOTSTRAP)
+    for _run in range(2):
+        assert "bootstrap" not in server.run(machines=turned) and "bootstrap" not in server.installs
+
+
+def test_a_bootstrap_machine_that_nobody_wants_to_be_installed_again_is_not() -> None:
+    server = Server()
+    server.run()
+    server.fetched(BOOTSTRAP)
+    turned = [machine("bootstrap", "worker", 10, install=False), *settings()["machines"][1:]]
+    assert "bootstrap" not in server.run(machines=turned)
+
+
+def test_records_of_other_machines_are_those_of_before() -> None:
+    server = Server()
+    server.run()
+    kept = {one["mac"]: set(one) for one in json.loads(server.records[plan.WISHES])["wishes"]}
+    assert kept[WORKER] == {"mac", "cluster", "name", "address", "paths", "at"}
+    assert kept[BOOTSTRAP] - kept[WORKER] == {"bootstrap"}

@@ -117,3 +117,12 @@ def test_without_such_clusters_the_inventory_is_as_it_is() -> None:
         "profiles": [{"role": "worker", "install_device": "/dev/sda"}],
     }
     assert booting.with_given(NONE, given) == given
+
+
+def test_the_file_with_the_keys_goes_once_the_bootstrap_is_complete() -> None:
+    """In the run that has published it, too."""
+    found = booting.read({"ocp": {**OCP, "cluster_openshift_bootstrap": {"complete": True, "removable": False}}})
+    assert [one["path"] for one in found["ignitions"]] == ["ocp/master.ign", "ocp/worker.ign"]
+    assert [one["role"] for one in found["profiles"]] == ["master", "worker"]
+    there = booting.read({"ocp": {**OCP, "cluster_openshift_bootstrap": {"complete": False, "removable": False}}})
+    assert len(there["ignitions"]) == 3

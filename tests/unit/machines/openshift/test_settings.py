@@ -137,7 +137,7 @@ _NOT_READ = {
     *("release", "inventory", "clock_offset", "known"),
     *("folder", "installer", "own_approver", "architecture", "stream", "artifacts_mirror", "timeout"),
     *("adopt", "regenerate", "regenerate_named", "margin"),
-    *("api_timeout", "bootstrap_timeout", "nodes_timeout", "install_timeout", "allow_rejoin"),
+    *("api_timeout", "bootstrap_timeout", "nodes_timeout", "install_timeout", "allow_rejoin", "remove_kubeadmin"),
 }
 
 
