@@ -1,7 +1,7 @@
 # Copyright (c) 2026 hwaccel.gpu contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The folder of an installation that is given up: it is moved to a backup beside it, with all keys of the cluster."""
+"""The folder of an installation that is not needed any more: it is moved to a backup beside it, with all keys of the cluster."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ def test_nothing_is_done_with_a_cluster_that_is_another_one_or_silent(
 
 
 def test_kubeadmin_goes_by_a_step_and_its_refusal_is_a_problem() -> None:
-    found = plan("reuse", "installed", changed=True, why="alice has logged in")
+    found = plan("reuse", "installed", changed=False, administrator="alice", why="alice has logged in")
     assert found["predicted"] == ["remove the user kubeadmin, since alice has logged in"] and not found["faults"]
     assert [one["do"] for one in found["steps"]] == ["kubeadmin"]
-    refused = plan("reuse", "installed", changed=False, msg="kubeadmin is kept: nobody. Next: do this")
+    refused = plan("reuse", "installed", administrator="", msg="kubeadmin is kept: nobody. Next: do this")
     assert [one["text"] for one in refused["faults"]] == ["kubeadmin is kept: nobody. Next: do this"]
     assert refused["predicted"] == []
