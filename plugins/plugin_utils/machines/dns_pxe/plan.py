@@ -108,9 +108,12 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "released": _released(observed, contents, before),
         "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
-        "installs": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)],
     }
-    return {**_nothing(), **made, **_staged(observed, site, settings, system)}
+    return {**_nothing(), **made, **_installs(site), **_staged(observed, site, settings, system)}
+
+
+def _installs(site: Site) -> dict[str, t.Any]:
+    return {"installs": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)]}
 
 
 def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
