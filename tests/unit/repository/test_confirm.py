@@ -123,6 +123,7 @@ def test_every_role_on_clusters_that_deletes_objects_confirms_first() -> None:
             "cluster",
             "cluster_k3s",
             "cluster_kubeadm",
+            "cluster_openshift",
             "dns_pxe",
             "load_balancer",
             "machine_boot",
