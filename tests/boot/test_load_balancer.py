@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import collections.abc as c
 import dataclasses
+import ipaddress
+import json
 import subprocess
 import time
 
@@ -13,7 +16,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.haproxy import MARK
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.places import DROP_IN
-from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MEMBERS, Balanced
+from ansible_collections.hwaccel.gpu.tests.boot.rig.balanced import MACHINE_NETWORK, MEMBERS, Balanced
 from ansible_collections.hwaccel.gpu.tests.live.support import transcripts
 
 FOLDER = "/etc/hwaccel-gpu/load_balancer"
@@ -86,14 +89,53 @@ def test_the_health_of_every_member_is_checked(balanced: Balanced, configured: C
     assert balanced.servers("ocp-ingress-https") == {"worker-0": "UP", "worker-1": "UP"}
 
 
-def test_a_service_for_the_machine_network_refuses_other_clients(balanced: Balanced, configured: Configured) -> None:
-    def request(client: str, port: int) -> subprocess.CompletedProcess[str]:
-        url = f"https://{balanced.machine.address}:{port}/"
-        return balanced.hosts[client].run("curl", "--silent", "--insecure", "--max-time", "10", url, check=False)
+#: In the machine network, and of no machine of the inventory.
+STRANGER = "10.99.0.9"
 
-    assert request("master-0", 22623).stdout.strip() in MEMBERS
-    assert request("worker-1", 6443).stdout.strip() in MEMBERS
-    assert request("worker-1", 22623).returncode != 0
+
+def request(balanced: Balanced, client: str, port: int, *options: str) -> subprocess.CompletedProcess[str]:
+    url = f"https://{balanced.machine.address}:{port}/"
+    return balanced.hosts[client].run("curl", "--silent", "--insecure", "--max-time", "10", *options, url, check=False)
+
+
+@pytest.fixture
+def stranger(balanced: Balanced) -> c.Iterator[c.Callable[[int], subprocess.CompletedProcess[str]]]:
+    """Sends a request to a port from another address of the machine network. Where it is sent from has no other program."""
+    host = balanced.hosts["master-0"]
+    assert ipaddress.ip_address(STRANGER) in ipaddress.ip_network(MACHINE_NETWORK)
+    assert STRANGER not in {one.address for one in (*balanced.hosts.values(), balanced.machine)}
+    device = json.loads(host.run("ip", "-json", "route", "get", balanced.machine.address).stdout)[0]["dev"]
+    host.run("ip", "address", "add", f"{STRANGER}/24", "dev", device)
+    yield lambda port: request(balanced, "master-0", port, "--interface", STRANGER)
+    host.run("ip", "address", "delete", f"{STRANGER}/24", "dev", device)
+
+
+def test_machine_configs_are_for_the_machines_of_the_inventory_and_on_wish_for_their_network(
+    balanced: Balanced, configured: Configured, stranger: c.Callable[[int], subprocess.CompletedProcess[str]]
+) -> None:
+    assert request(balanced, "master-0", 22623).stdout.strip() in MEMBERS
+    assert request(balanced, "worker-1", 22623).stdout.strip() in MEMBERS
+    assert stranger(6443).stdout.strip() in MEMBERS
+    assert stranger(22623).returncode != 0
+    assert "haproxy is reloaded" in balanced.done(load_balancer_machine_config_clients="machine_network").stdout
+    assert stranger(22623).stdout.strip() in MEMBERS
+    assert request(balanced, "worker-1", 22623).returncode != 0, "worker-1 is outside of the machine network"
+    assert balanced.done().changed() > 0
+    assert stranger(22623).returncode != 0
+    worker = balanced.worker()
+    assert balanced.done().changed() == 0
+    assert balanced.worker() == worker
+
+
+def test_haproxy_accepts_hundreds_of_machines_that_are_not_beside_each_other(
+    balanced: Balanced, configured: Configured
+) -> None:
+    """The real run is only checked by HAProxy: a line with more than 64 words is an error."""
+    groups = balanced.groups()
+    groups["workers"] = {f"node-{number}": {"ansible_host": f"10.98.{number}.1"} for number in range(200)}
+    run = balanced.rig.play("load_balancer", groups, "--check", "--diff", clusters=balanced.clusters)
+    assert run.rc == 0, run.stdout
+    assert "10.98.199.1/32" in run.stdout
 
 
 def test_statistics_and_metrics_are_available_on_the_machine_only(balanced: Balanced, configured: Configured) -> None:

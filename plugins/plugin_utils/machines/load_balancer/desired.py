@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import collections.abc as c
 import dataclasses
+import ipaddress
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines as inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import profiles
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.services import (
@@ -21,6 +23,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 )
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import BOOTSTRAP, MASTER, WORKER, Machine
 
+#: Value of load_balancer_machine_config_clients that lets all of the cluster's network connect. Otherwise only its machines may.
+MACHINE_NETWORK = "machine_network"
 _CLUSTER_KEYS = ("name", "profile", "address", "machine_network", "bootstrap_complete")
 Given = c.Mapping[str, t.Any]
 
@@ -53,7 +57,7 @@ def desired(settings: Given, present: str) -> DesiredServices:
         own[key] = service
     serving = {cluster.get("name", ""): _serving(cluster, known, present, messages) for cluster in settings["clusters"]}
     for cluster in settings["clusters"]:
-        for service in _of_profile(cluster, serving[cluster.get("name", "")], reader):
+        for service in _of_profile(cluster, serving[cluster.get("name", "")], settings, reader, messages):
             changes = own.pop((service["cluster"], service["name"]), {})
             given.append(({**service, **changes}, serving[service["cluster"]]))
     for service in own.values():
@@ -124,7 +128,9 @@ def _members(cluster: Given, present: str) -> set[str]:
     return found
 
 
-def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[dict[str, t.Any]]:
+def _of_profile(
+    cluster: Given, serving: list[Machine], settings: Given, reader: Reader, messages: list[str]
+) -> list[dict[str, t.Any]]:
     name, profile = cluster.get("name", ""), cluster.get("profile", "") or ""
     where = f"cluster {name}"
     reader.known(cluster, _CLUSTER_KEYS, where)
@@ -143,18 +149,42 @@ def _of_profile(cluster: Given, serving: list[Machine], reader: Reader) -> list[
         service = {**template, "cluster": name, "address": cluster.get("address", "") or ANY[0]}
         if service["roles"] == [WORKER] and WORKER not in roles:
             service["roles"] = [MASTER]
-        if service.pop("machine_network_only", False):
-            service["sources"] = _machine_network(cluster, reader)
+        if service.pop("machines_only", False):
+            networks = _machine_network(cluster, reader)
+            everybody = settings["machine_config_clients"] == MACHINE_NETWORK
+            service["sources"] = (
+                _whole(cluster, networks, reader) if everybody else _known(cluster, networks, serving, messages)
+            )
         services.append(service)
     return services
 
 
 def _machine_network(cluster: Given, reader: Reader) -> list[str]:
-    networks = cluster.get("machine_network") or []
-    networks = [networks] if isinstance(networks, str) else list(networks)
+    given = cluster.get("machine_network") or []
+    where = f"cluster {cluster.get('name', '')}, machine_network"
+    return [reader.network(one, where) for one in ([given] if isinstance(given, str) else given)]
+
+
+def _whole(cluster: Given, networks: list[str], reader: Reader) -> list[str]:
     if not networks:
         why = "port 22623 serves the cluster's secrets without authentication, and its machine network is unknown"
         reader.fault(
             f"cluster {cluster.get('name', '')}", why, "set hwaccel_machine_network of the cluster, such as 10.0.0.0/24"
         )
     return networks
+
+
+def _known(cluster: Given, networks: list[str], serving: c.Sequence[Machine], messages: list[str]) -> list[str]:
+    """Addresses of machines. Each has one, so with two stacks those of the other family are unknown, and its network has to stay open."""
+    rest = [
+        one
+        for one in filter(None, networks)
+        if any(machine.address.version != ipaddress.ip_network(one).version for machine in serving)
+    ]
+    if rest:
+        messages.append(
+            f"cluster {cluster.get('name', '')}: port 22623 answers all of {some(rest)}, as not all machines have a known address of that family"
+        )
+    # In the order of the inventory another order would be another configuration.
+    addresses = sorted((machine.address for machine in serving), key=lambda one: (one.version, int(one)))
+    return [*map(str, addresses), *rest]

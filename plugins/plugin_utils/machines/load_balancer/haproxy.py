@@ -19,6 +19,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer
 
 #: Start of a configuration's description. A running process reports the description, which shows the configuration that it has loaded.
 MARK = "hwaccel.gpu"
+#: Sources in a line, of which HAProxy reads 64 words (MAX_LINE_ARGS in its include/haproxy/defaults.h).
+_SOURCES = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +44,10 @@ class Global:
 
 @dataclasses.dataclass(frozen=True)
 class _Proxy:
-    """A service with values of its frontend and backend in HAProxy's syntax. bind: address and port. check_path, expect: of an HTTP check."""
+    """A service with values of its frontend and backend in HAProxy's syntax. bind: address and port. check_path, expect: of an HTTP check.
+
+    sources: of the service, by the lines that they need.
+    """
 
     service: Service
     bind: str
@@ -51,6 +56,7 @@ class _Proxy:
     servers: tuple[Member, ...]
     check_path: str
     expect: str
+    sources: tuple[tuple[str, ...], ...]
 
 
 def render(services: c.Iterable[Service], settings: Global, others: str) -> str:
@@ -92,6 +98,7 @@ def _proxy(service: Service, virtual: c.Container[str]) -> _Proxy:
         tuple(sorted(service.members, key=lambda member: member.name)),
         _word(service.check.path),
         _expected(service.check.status),
+        tuple(service.sources[start : start + _SOURCES] for start in range(0, len(service.sources), _SOURCES)),
     )
 
 

@@ -135,7 +135,7 @@ def _access(
     machine: Machine, settings: c.Mapping[str, t.Any], services: c.Sequence[Service], packages: list[str]
 ) -> tuple[dict[str, t.Any], list[str]]:
     """Changes of firewalls, the record before and after them, and messages about what has to be opened by hand."""
-    sources = ((service.port, source) for service in services for source in service.sources or ("",))
+    sources = ((service.port, source) for service in services for source in firewall.merged(service.sources) or ("",))
     openings = firewall.distinct(firewall.opening(port, source) for port, source in sources)
     made = openings if machine.firewalls and settings["firewall"] else ()
     before = record.read(machine, ROLE) or record.Record(services=record.services(machine, UNITS))

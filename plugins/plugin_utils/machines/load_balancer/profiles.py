@@ -32,7 +32,7 @@ def _api(check: dict[str, str]) -> dict[str, t.Any]:
 
 
 #: Without workers, as in compact clusters, masters take their role.
-#: machine_network_only: reachable only from the cluster's machine network, because it serves the cluster's secrets.
+#: machines_only: reachable only by machines of the cluster, because it serves the cluster's secrets to whoever asks.
 PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
     "openshift": (
         {"name": "api", "port": 6443, "roles": [MASTER, BOOTSTRAP], "check": _READYZ},
@@ -41,7 +41,7 @@ PROFILES: dict[str, tuple[dict[str, t.Any], ...]] = {
             "port": 22623,
             "roles": [MASTER, BOOTSTRAP],
             "check": {"type": "https", "path": "/healthz"},
-            "machine_network_only": True,
+            "machines_only": True,
         },
         {"name": "ingress-https", "port": 443, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},
         {"name": "ingress-http", "port": 80, "roles": [WORKER], "balance": "source", "check": _OPENSHIFT_INGRESS},

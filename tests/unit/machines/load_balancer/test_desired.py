@@ -23,9 +23,18 @@ MEMBERS = [{"name": "m", "address": "10.0.0.31"}]
 
 
 def given(
-    clusters: t.Any = (CLUSTER,), machines: t.Any = MACHINES, services: t.Any = (), present: str = ""
+    clusters: t.Any = (CLUSTER,),
+    machines: t.Any = MACHINES,
+    services: t.Any = (),
+    present: str = "",
+    clients: str = "machines",
 ) -> DesiredServices:
-    return desired({"clusters": list(clusters), "machines": list(machines), "services": list(services)}, present)
+    settings = {"clusters": list(clusters), "machines": list(machines), "services": list(services)}
+    return desired({**settings, "machine_config_clients": clients}, present)
+
+
+def clients(found: DesiredServices) -> list[str]:
+    return [source for one in found.services if one.name == "ocp-machine-config" for source in one.sources]
 
 
 def members(found: DesiredServices, service: str) -> list[str]:
@@ -41,7 +50,13 @@ def test_openshift_has_four_services_with_health_checks() -> None:
     }
     assert services == {
         "ocp-api": (6443, "https", "/readyz", 0, ()),
-        "ocp-machine-config": (22623, "https", "/healthz", 0, ("10.0.0.0/24",)),
+        "ocp-machine-config": (
+            22623,
+            "https",
+            "/healthz",
+            0,
+            ("10.0.0.10/32", "10.0.0.11/32", "10.0.0.12/32", "10.0.0.21/32"),
+        ),
         "ocp-ingress-https": (443, "http", "/healthz/ready", 1936, ()),
         "ocp-ingress-http": (80, "http", "/healthz/ready", 1936, ()),
     }
@@ -63,6 +78,35 @@ def test_bootstrap_is_a_member_until_it_is_complete(complete: bool | None, membe
     for service in ("ocp-api", "ocp-machine-config", "ocp-metrics"):
         assert ("bootstrap" in members(found, service)) == member
     assert why in found.messages[0]
+
+
+def test_machine_configs_are_for_machines_of_their_cluster_in_any_order() -> None:
+    """Whatever the order of the inventory, HAProxy is reloaded only if the machines are others."""
+    other = {"name": "w9", "cluster": "two", "role": "worker", "address": "10.0.0.99"}
+    found = given([{**CLUSTER, "bootstrap_complete": True}, {"name": "two"}], [*MACHINES[::-1], other])
+    assert clients(found) == ["10.0.0.11/32", "10.0.0.12/32", "10.0.0.21/32"]
+    assert found.faults == ()
+    assert clients(given([{**CLUSTER, "machine_network": ""}], MACHINES[1:])) == clients(found)
+
+
+def test_machine_configs_are_for_the_machine_network_on_wish() -> None:
+    assert clients(given(clients="machine_network")) == ["10.0.0.0/24"]
+    unknown = given([{**CLUSTER, "machine_network": ""}], clients="machine_network")
+    assert "its machine network is unknown" in str(unknown.faults[0])
+    changed = given(services=[{"name": "machine-config", "cluster": "ocp", "sources": ["10.0.0.0/28"]}])
+    assert clients(changed) == ["10.0.0.0/28"]
+
+
+@pytest.mark.parametrize(
+    ("address", "rest"), [("10.0.0.22", ["fd00::/64"]), ("fd00::22", ["10.0.0.0/24", "fd00::/64"])]
+)
+def test_the_network_of_a_family_without_known_addresses_stays_open_and_is_told(address: str, rest: list[str]) -> None:
+    cluster = {**CLUSTER, "machine_network": ["10.0.0.0/24", "fd00::/64"], "bootstrap_complete": False}
+    worker = {"name": "worker-1", "cluster": "ocp", "role": "worker", "address": address}
+    found = given([cluster], [*MACHINES, worker])
+    assert [one for one in clients(found) if not one.endswith(("/32", "/128"))] == rest
+    assert f"cluster ocp: port 22623 answers all of {', '.join(rest)}, as not all machines" in found.messages[1]
+    assert len(given(machines=MACHINES).messages) == 1
 
 
 @pytest.mark.parametrize(("complete", "member"), [(None, False), (False, True)])
@@ -206,7 +250,6 @@ def test_a_problem_of_a_service_is_reported(services: list[dict[str, t.Any]], me
     ("clusters", "machines", "message"),
     [
         ([{**CLUSTER, "profile": "okd"}], MACHINES, "its profile 'okd' is unknown"),
-        ([{**CLUSTER, "machine_network": ""}], MACHINES, "its machine network is unknown"),
         ([{**CLUSTER, "machine_network": "10.0.0.0/33"}], MACHINES, "not a network"),
         (
             [CLUSTER],

@@ -40,6 +40,7 @@ SETTINGS: dict[str, t.Any] = {
     "interface": "",
     "firewall": True,
     "selinux": True,
+    "machine_config_clients": "machines",
     "collections": ["ansible.posix", "community.general"],
     "services": [
         {"name": "web", "port": 80, "members": [{"name": "m0", "address": "10.0.0.11"}], "sources": ["10.0.0.0/24"]}
@@ -329,3 +330,12 @@ def test_passwords_are_in_a_file_that_only_root_can_read_and_that_is_not_shown()
     assert [
         (file["mode"], file["sensitive"]) for file in done["files"] if "s3cret" in done["contents"][file["path"]]
     ] == [("0600", True)]
+
+
+def test_sources_beside_each_other_need_one_rule_of_a_firewall() -> None:
+    """With as many rules as machines, the first run would take minutes. The sources of HAProxy stay what they are."""
+    sources = [*(f"10.0.0.{number}" for number in range(8, 16)), "10.0.1.1", "fd00::1", "fd00::0"]
+    service = {**SETTINGS["services"][0], "sources": sources}
+    done = planned(observed(BARE, firewalls=("firewalld",)), services=[service])
+    assert [one["source"] for one in done["firewall"]] == ["10.0.0.8/29", "10.0.1.1/32", "fd00::/127"]
+    assert " 10.0.0.8/32 10.0.0.9/32 " in done["contents"][places.MAIN]

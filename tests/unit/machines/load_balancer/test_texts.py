@@ -69,6 +69,17 @@ def test_the_mark_of_a_configuration_stays_the_same_from_release_to_release() ->
     assert haproxy.mark([text()]) == "hwaccel.gpu 2a886f176c240075"
 
 
+def test_many_sources_are_in_lines_that_haproxy_can_read() -> None:
+    """A line has 64 words at most; the others are ignored with an error. The last line refuses whom no line has accepted."""
+    sources = tuple(f"10.0.{number}.1/32" for number in range(120))
+    lines = [line.split() for line in text(dataclasses.replace(API, sources=sources)).splitlines() if " src " in line]
+    assert [line[:4] for line in lines] == [[*"tcp-request connection accept if".split()]] * 2 + [
+        [*"tcp-request connection reject unless".split()]
+    ]
+    assert max(map(len, lines)) <= 64
+    assert [word for line in lines for word in line[6:-1]] == list(sources)
+
+
 def test_clients_behind_another_proxy_are_identified_by_its_header() -> None:
     found = text(
         dataclasses.replace(
