@@ -11,7 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._direct import DirectA
 
 
 class ActionModule(DirectAction):
-    """The action of node_info, bootstrap_info, cluster_compare, cluster_confirm and openshift_credentials."""
+    """The action of node_info, bootstrap_info, machine_config_server_info, cluster_compare, cluster_confirm and openshift_credentials."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         super().run(tmp, task_vars)

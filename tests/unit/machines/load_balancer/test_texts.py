@@ -73,8 +73,8 @@ def test_many_sources_are_in_lines_that_haproxy_can_read() -> None:
     """A line has 64 words at most; the others are ignored with an error. The last line refuses whom no line has accepted."""
     sources = tuple(f"10.0.{number}.1/32" for number in range(120))
     lines = [line.split() for line in text(dataclasses.replace(API, sources=sources)).splitlines() if " src " in line]
-    assert [line[:4] for line in lines] == [[*"tcp-request connection accept if".split()]] * 2 + [
-        [*"tcp-request connection reject unless".split()]
+    assert [line[:4] for line in lines] == [[*["tcp-request", "connection", "accept", "if"]]] * 2 + [
+        [*["tcp-request", "connection", "reject", "unless"]]
     ]
     assert max(map(len, lines)) <= 64
     assert [word for line in lines for word in line[6:-1]] == list(sources)
