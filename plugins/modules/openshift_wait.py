@@ -16,7 +16,8 @@ description:
     RV(state) is one of ten states. An installed cluster that does not answer is V(unreachable), whatever else was lost, and the module fails without waiting.
   - It waits by watches. While nothing happens, it sends at most 12 requests in a minute. A line is shown when something changes.
   - Each phase has its own limit. When it has passed, the module fails, and reports the most likely cause with what to do next, and what was observed last.
-  - A cluster that was installed before is not waited for, even if some of its operators are degraded. This is a warning.
+  - A cluster that was installed before is not waited for, even if some of its operators are degraded, which is a warning. Only nodes that are added to it are
+    (O(added_nodes)).
   - In check mode everything is read once, and nothing is approved. RV(approved) has the requests that would be.
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -41,6 +42,14 @@ options:
       - Without any, no request is approved and no node is waited for.
     type: list
     elements: dict
+    default: []
+  added_nodes:
+    description:
+      - Names of nodes of O(expected_nodes) whose machines are added to a cluster that was installed before, or are replaced.
+      - Of such a cluster only these are waited for, and those whose requests were approved meanwhile. One that has a Node already is not, unless
+        O(allow_rejoin) has it.
+    type: list
+    elements: str
     default: []
   allow_rejoin:
     description: Names of Nodes that exist and whose machines may nevertheless get a new client certificate, because they were installed again.
@@ -340,6 +349,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
     "name": {"type": "str", "required": True},
     "until": {"type": "str", "choices": list(PHASES), "default": INSTALL},
     "expected_nodes": {"type": "list", "elements": "dict", "default": []},
+    "added_nodes": {"type": "list", "elements": "str", "default": []},
     "allow_rejoin": {"type": "list", "elements": "str", "default": []},
     "serving_ca": {"type": "str"},
     "installation": {

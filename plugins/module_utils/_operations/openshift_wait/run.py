@@ -11,6 +11,7 @@ import dataclasses
 import datetime
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._approval import identities
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.rules import ApprovalPolicy
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.clock import Clock
@@ -58,7 +59,7 @@ class Waited:
     """State between slices, in JSON; times are time.time(). phase: what is waited for, since when. heard: when something changed last.
 
     due: when the next request may be sent. turn: which list is watched next. installed: whether it was installed when the wait began, None before anything was
-    read. settled: since when nothing progresses, 0 if something does. shown: lines of the last observation.
+    read. added: nodes that are waited for although it was. settled: since when nothing progresses, 0 if something does. shown: lines of the last observation.
     """
 
     phase: str
@@ -69,6 +70,7 @@ class Waited:
     answer: str = ""
     why: str = ""
     installed: bool | None = None
+    added: list[str] = dataclasses.field(default_factory=list)
     settled: float = 0.0
     shown: list[str] = dataclasses.field(default_factory=list)
     world: dict[str, t.Any] = dataclasses.field(default_factory=dict)
@@ -112,6 +114,7 @@ class _Wait:
         if first:
             self._look(self._kept.phase, check_mode=check_mode)
             self._kept.installed = self._snapshot().answers.installed
+            self._kept.added = self._added()
         while True:
             self._advance(self._snapshot())
             found = self._snapshot()
@@ -160,8 +163,26 @@ class _Wait:
             # What was installed before has had its bootstrap, whatever a condition says that its release did not have.
             return found.answers.removable or bool(self._kept.installed)
         if phase == NODES:
-            return self._policy is None or bool(self._approvals.at and not self._approvals.waiting)
+            return self._policy is None or bool(self._approvals.at and not self._awaited(self._policy))
         return self._is_settled(found)
+
+    def _added(self) -> list[str]:
+        """Of the nodes that are added, those that are not there yet. One that may join again is there, as the node of the machine before."""
+        again, wanted = (
+            set(map(identities.plain, names)) for names in (self._settings.allow_rejoin, self._settings.added_nodes)
+        )
+        known = self._policy.expected.identities if self._policy else ()
+        added = [one for one in known if one.node_names & wanted]
+        return [one.name for one in added if one.name in self._approvals.missing or one.node_names & again]
+
+    def _awaited(self, policy: ApprovalPolicy) -> set[str]:
+        """Expected nodes that are not complete and are waited for. An installed cluster waits for those only that have just come, or are to come."""
+        waiting = set(self._approvals.waiting)
+        if not self._kept.installed:
+            return waiting
+        approved = {one["node"] for one in self._approvals.approved}
+        come = {one.name for one in policy.expected.identities if one.node_names & approved}
+        return waiting & (come | {*self._kept.added})
 
     def _is_settled(self, found: Snapshot) -> bool:
         """An installed cluster waits for nobody: whether it is degraded is its state."""

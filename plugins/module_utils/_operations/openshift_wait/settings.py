@@ -34,6 +34,7 @@ class Settings:
     name: str
     until: str = INSTALL
     expected_nodes: c.Sequence[c.Mapping[str, t.Any]] = ()
+    added_nodes: c.Sequence[str] = ()
     allow_rejoin: c.Sequence[str] = ()
     serving_ca: str = ""
     installation: c.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)

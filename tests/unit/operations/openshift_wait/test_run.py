@@ -121,22 +121,76 @@ def test_an_installed_cluster_waits_for_nobody() -> None:
     assert (cluster.writes, cluster.sent("watch"), outcome.warnings) == ([], [], [])
 
 
+def added(*steps: t.Any) -> InstallCluster:
+    """An installed cluster whose inventory has a worker more."""
+    cluster = InstallCluster()
+    cluster.install()
+    cluster.remove("Node", WORKER)
+    cluster.kubelets.pop(ADDRESSES[WORKER])
+    cluster.steps = later(2, *steps)
+    return cluster
+
+
+def joining(cluster: InstallCluster) -> list[t.Any]:
+    return [
+        lambda: cluster.file(s.client(WORKER, "openshift")),
+        lambda: cluster.join(WORKER, ADDRESSES[WORKER], ready=False),
+        lambda: cluster.file(s.serving(WORKER, *s.dns(WORKER), *s.ips(ADDRESSES[WORKER]))),
+        lambda: cluster.up(WORKER),
+    ]
+
+
+@pytest.mark.parametrize("name", [WORKER, WORKER.partition(".")[0]])
+def test_an_installed_cluster_waits_for_a_node_that_is_added(name: str) -> None:
+    cluster = added()
+    cluster.steps = later(2, *joining(cluster))
+    outcome, lines = cluster.slices(added_nodes=[name])
+    assert (outcome.failure, outcome.values["complete"], outcome.values["missing_nodes"]) == (None, True, [])
+    assert {one["node"] for one in outcome.values["approved"]} == {WORKER}
+    assert any("waiting for all expected nodes" in line for line in lines)
+
+
+def test_a_node_that_is_added_and_does_not_come_fails_at_its_limit() -> None:
+    outcome, _lines = added().slices(added_nodes=[WORKER], nodes_timeout=60.0)
+    assert outcome.failure is not None and f"{WORKER}" in str(outcome.failure)
+
+
+@pytest.mark.parametrize("ready", [None, False])
+def test_an_installed_cluster_waits_for_no_other_machine(ready: bool | None) -> None:
+    """One that is off, or in maintenance, also if the inventory declares that it is to be installed."""
+    cluster = added()
+    if ready is not None:
+        cluster.join(WORKER, ADDRESSES[WORKER], ready=ready)
+    outcome = cluster.wait(added_nodes=[] if ready is None else [WORKER])
+    assert (outcome.failure, outcome.values["complete"], cluster.sent("watch")) == (None, True, [])
+
+
+def test_a_machine_that_replaces_another_one_is_waited_for() -> None:
+    cluster = added()
+    cluster.join(WORKER, ADDRESSES[WORKER], ready=False)
+    cluster.steps = later(2, *joining(cluster))
+    outcome, _lines = cluster.slices(added_nodes=[WORKER], allow_rejoin=[WORKER.partition(".")[0]])
+    assert (outcome.failure, outcome.values["complete"]) == (None, True)
+    assert {one["node"] for one in outcome.values["approved"]} == {WORKER}
+
+
+def test_a_machine_that_has_asked_is_waited_for() -> None:
+    """As one that somebody has started by hand."""
+    cluster = added()
+    first, *others = joining(cluster)
+    first()
+    cluster.steps = later(2, *others)
+    outcome, _lines = cluster.slices()
+    assert (outcome.failure, outcome.values["missing_nodes"]) == (None, [])
+    assert [one["node"] for one in outcome.values["approved"]] == [WORKER, WORKER]
+
+
 def test_an_installed_cluster_has_had_its_bootstrap() -> None:
     cluster = InstallCluster()
     cluster.install()
     cluster.etcd(False)
     outcome = cluster.wait()
     assert (outcome.failure, outcome.values["complete"], outcome.values["removable"]) == (None, True, False)
-
-
-def test_a_worker_more_is_waited_for_on_an_installed_cluster() -> None:
-    cluster = InstallCluster()
-    cluster.install()
-    cluster.remove("Node", WORKER)
-    cluster.steps = later(5, lambda: cluster.file(s.client(WORKER, "openshift")), lambda: cluster.up(WORKER))
-    outcome, _lines = cluster.slices()
-    assert (outcome.failure, outcome.values["complete"]) == (None, True)
-    assert [one["node"] for one in outcome.values["approved"]] == [WORKER]
 
 
 def test_an_installed_cluster_that_is_degraded_is_a_warning() -> None:
