@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.values import list_of_text
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 
 Groups = c.Mapping[str, c.Sequence[str]]
@@ -60,6 +61,15 @@ def _is(role: str, name: str, groups: Groups, cluster: c.Mapping[str, t.Any]) ->
 def values(variables: c.Mapping[str, t.Any], keys: c.Mapping[str, str]) -> dict[str, t.Any]:
     """keys: of the result, each with its variable. Variables that are not set or empty are omitted."""
     return {key: variables[name] for key, name in keys.items() if variables.get(name) not in (None, "")}
+
+
+def listed(value: t.Any) -> list[str]:
+    """Texts of a variable that may be a list or text, as the filter as_list reads it. Empty if it is neither, which its role reports."""
+    try:
+        found = list_of_text(value) if isinstance(value, str) else value
+    except ValueError:
+        return []
+    return [str(one) for one in found] if isinstance(found, (list, tuple)) else []
 
 
 def leaves(variables: c.Mapping[str, t.Any]) -> bool:

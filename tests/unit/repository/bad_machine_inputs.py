@@ -196,6 +196,8 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("artifacts", artifact(keyring="a"), ("absolute path",)),
         ("ignitions", [{"path": "worker.ign"}], ("source is missing",)),
         ("ignitions", "worker.ign", ("is not a dictionary",)),
+        ("ignitions", [{"path": "worker.ign", "content": ["{}"]}], ("a list is not a string",)),
+        ("ignitions", [{"content": "{}"}], ("path is missing",)),
         ("extra_hosts", [{"address": "10.77.0.9", "names": ["FILES"]}], ("'FILES' is not a DNS name",)),
         ("machines", [{"mac": ["a"]}], ("a list is not a string",)),
         ("machines", [{"name": "m0", "install": "later"}], ("'later' is neither true nor false",)),

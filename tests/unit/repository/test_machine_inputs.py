@@ -67,6 +67,10 @@ def test_a_file_of_which_only_its_path_is_known_yet_is_no_problem() -> None:
     assert texts("dns_pxe", {"ignitions": [{**file, "assumed": "yes"}]}), "nobody else leaves out what is needed"
 
 
+def test_an_ignition_file_may_be_given_itself() -> None:
+    assert texts("dns_pxe", {"ignitions": [{"path": "ocp/worker.ign", "content": "{}"}]}) == []
+
+
 @pytest.mark.parametrize("role", inputs.ROLES)
 def test_invalid_values_are_reported(role: str) -> None:
     assert len(BAD[role]) >= 30

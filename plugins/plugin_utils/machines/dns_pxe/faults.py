@@ -39,7 +39,7 @@ def found(site: Site, settings: Settings) -> list[Fault]:
     if settings["pxe"]:
         faults += _boots(site)
     faults += latch.faults(site.machines, listed(settings["install_again"]))
-    return faults
+    return [*faults, *_refused(site)]
 
 
 def _clusters(site: Site) -> c.Iterator[Fault]:
@@ -170,6 +170,22 @@ def _taken(site: Site) -> dict[Address, str]:
         **{one.router: f"the router of {one.network}" for one in site.subnets if one.router},
         site.address: "this boot server",
     }
+
+
+def _refused(site: Site) -> c.Iterator[Fault]:
+    """Machines that would be wiped, and then not let in by their cluster: who has the name of a node that exists may be somebody else."""
+    for machine in site.machines:
+        cluster = site.cluster(machine.cluster)
+        if cluster is None or cluster.rejoins is None or (machine.cluster, machine.name) not in site.decision.replaced:
+            continue
+        node = site.fqdn(machine)
+        if not {machine.name, node} & {one.lower() for one in cluster.rejoins}:
+            why = f"Node {node} exists, so that the certificate request of the machine would not be approved, and it would not join"
+            next_step = (
+                f"add {node} to cluster_openshift_allow_rejoin of {cluster.name} until it has joined, or delete the Node "
+                f"(oc delete node {node})"
+            )
+            yield Fault(f"{machine.name} cannot be installed again", "dns_pxe_install_again", why, next_step)
 
 
 def _boots(site: Site) -> c.Iterator[Fault]:

@@ -38,7 +38,13 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 def _cluster(groups: Groups, hostvars: Variables, name: str) -> dict[str, t.Any]:
     known = inventory.values(hostvars.get(name, {}), _CLUSTER)
     lone = "" if "api" in known else cluster_inventory.lone_server(groups, hostvars, name)
-    return {"name": name, **known, **({"api": lone} if lone else {})}
+    return {"name": name, **known, **({"api": lone} if lone else {}), **_rejoins(hostvars.get(name, {}))}
+
+
+def _rejoins(variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Others than OpenShift let a machine in by a token, whatever its name."""
+    openshift = variables.get("hwaccel_installer") == "openshift"
+    return {"rejoins": inventory.listed(variables.get("cluster_openshift_allow_rejoin"))} if openshift else {}
 
 
 def _joined(variables: c.Mapping[str, t.Any]) -> list[dict[str, str]] | None:

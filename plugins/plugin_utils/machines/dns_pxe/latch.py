@@ -65,7 +65,8 @@ class Memory:
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """memory: to be written. installs: machines that have to be installed. messages: why others are not. renewed: machines whose reinstallation is requested
-    since this run. waiting: machines that are declared to be installed and are no nodes, as far as this is known.
+    since this run. waiting: machines that are declared to be installed and are no nodes, as far as this is known. replaced: machines that are requested to be
+    reinstalled, and whose node exists.
     """
 
     memory: Memory
@@ -73,6 +74,7 @@ class Decision:
     messages: tuple[str, ...] = ()
     renewed: frozenset[Key] = frozenset()
     waiting: frozenset[Key] = frozenset()
+    replaced: frozenset[Key] = frozenset()
 
 
 NOTHING = Memory()
@@ -118,7 +120,16 @@ def decided(
     )
     renewed = wishes.keys() - {_key(one) for one in memory.again}
     waiting = {_key(one) for one in found if _declared(one) and _boot(one, nodes) is None}
-    return Decision(learned, frozenset(desired), messages + forgotten, frozenset(renewed), frozenset(waiting))
+    asked = {key for key, wish in wishes.items() if not wish.done}
+    replaced = {_key(one) for one in found if _key(one) in asked and one.name in nodes.get(one.cluster, {})}
+    return Decision(
+        learned,
+        frozenset(desired),
+        messages + forgotten,
+        frozenset(renewed),
+        frozenset(waiting),
+        frozenset(replaced),
+    )
 
 
 def faults(found: c.Sequence[Machine], again: c.Iterable[str]) -> c.Iterator[Fault]:

@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """api, api_int, ingress: addresses of these names, several for round-robin DNS."""
+    """api, api_int, ingress: addresses of these names, several for round-robin DNS. rejoins: nodes that may join again under their name, None if all may."""
 
     name: str
     domain: str
@@ -41,6 +41,7 @@ class Cluster:
     cluster_networks: tuple[Network, ...] = ()
     service_networks: tuple[Network, ...] = ()
     srv: bool = False
+    rejoins: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,10 +78,14 @@ class Artifact:
 
 @dataclasses.dataclass(frozen=True)
 class Ignition:
-    """An ignition file of machines. path: below ignition/. source: a path on the controller. assumed: whether this run makes it only later."""
+    """An ignition file of machines. path: below ignition/. source: a path on the controller, or content, the file itself, where source is empty.
+
+    assumed: whether this run makes it only later.
+    """
 
     path: str
     source: str
+    content: str = ""
     assumed: bool = False
 
 
@@ -320,13 +325,7 @@ def read(settings: Settings, memory: latch.Memory = latch.NOTHING) -> tuple[Site
         reader.entries(
             "artifacts", lambda entry, where: _artifact(reader, entry, where), ("path", "source", "checksum")
         ),
-        reader.entries(
-            "ignitions",
-            lambda entry, where: Ignition(
-                reader.path(entry["path"], where), str(entry["source"]), bool(entry.get("assumed"))
-            ),
-            ("path", "source"),
-        ),
+        reader.entries("ignitions", lambda entry, where: _ignition(reader, entry, where), ("path",)),
         latch.decided(memory, found, settings["joined"], listed(settings["install_again"])),
     )
     return (given if address else None), wrong + reader.faults
@@ -344,6 +343,7 @@ def _cluster(reader: Reader, entry: Settings, where: str) -> Cluster:
         reader.networks(entry.get("cluster_networks"), where),
         reader.networks(entry.get("service_networks"), where),
         reader.truth(entry.get("srv"), where),
+        None if entry.get("rejoins") is None else tuple(map(str, listed(entry["rejoins"]))),
     )
 
 
@@ -417,6 +417,15 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
             f"set its {lacks}, or remove both",
         )
     return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
+
+
+def _ignition(reader: Reader, entry: Settings, where: str) -> Ignition:
+    source, content = str(entry.get("source") or ""), str(entry.get("content") or "")
+    if not source and not content:
+        reader.fault("source is missing", where, "", "set its source, or its content")
+    if source and content:
+        reader.fault(f"{entry['path']} has source and content", where, "one of them would be ignored", "remove one")
+    return Ignition(reader.path(entry["path"], where), source, content, bool(entry.get("assumed")))
 
 
 def _inside(clusters: c.Iterable[Cluster], subnets: c.Iterable[Subnet]) -> tuple[Network, ...]:

@@ -70,7 +70,8 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     and remote. ignitions: files to copy, each with path and source. actions: for services that do not run with the files on disk, as services.Action.
     released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of the role, in the same case.
     web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule.
-    expected: for the self-test. installs: cluster and name of machines that are installed if they boot from the network now.
+    expected: for the self-test. installs: machines that have to be installed, as CLUSTER/NAME, also while they are. writes: cluster and name of those that are
+    installed if they boot from the network now.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
@@ -84,7 +85,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     fetched, copied = _fetched(observed, site, settings, found, wrong), _copied(observed, site, settings, found, wrong)
     if wrong:
         return {**_nothing(), "faults": [fault.as_dict() for fault in wrong]}
-    contents = rendered(site, settings, system) | _remembered(observed, site, settings)
+    contents = rendered(site, settings, system) | _remembered(observed, site, settings) | _given(site, settings)
     changes = sorted(path for path, text in contents.items() if not _same(observed, path, text))
     actions = [action for one in services.of(contents) if (action := services.due(observed, one, changes))]
     openings = access.openings(site, settings)
@@ -108,12 +109,13 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "released": _released(observed, contents, before),
         "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
+        "installs": sorted(f"{cluster}/{name}" for cluster, name in site.decision.installs),
     }
-    return {**_nothing(), **made, **_installs(site), **_staged(observed, site, settings, system)}
+    return {**_nothing(), **made, **_writes(site), **_staged(observed, site, settings, system)}
 
 
-def _installs(site: Site) -> dict[str, t.Any]:
-    return {"installs": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)]}
+def _writes(site: Site) -> dict[str, t.Any]:
+    return {"writes": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)]}
 
 
 def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
@@ -169,6 +171,12 @@ def _remembered(observed: Host, site: Site, settings: Settings) -> dict[str, str
     return {path: text for path, text in texts.items() if text or path in observed.files}
 
 
+def _given(site: Site, settings: Settings) -> dict[str, str]:
+    """Ignition files that are given themselves, by path, as long as a machine needs them."""
+    needed = [one for one in site.ignitions if one.content and settings["pxe"] and site.readers(one)]
+    return {f"{IGNITION}/{one.path}": one.content for one in needed}
+
+
 def _written(observed: Host, texts: c.Mapping[str, str], early: bool) -> dict[str, t.Any]:
     """Changed files in the forms in which they are written and shown. early: whether packages are installed."""
     shown = {path: text for path, text in texts.items() if not _sealed(path)}
@@ -182,7 +190,7 @@ def _written(observed: Host, texts: c.Mapping[str, str], early: bool) -> dict[st
 
 def _sealed(path: str) -> bool:
     """Whether the file may contain the hash of a password."""
-    return path.startswith(f"{ANSWERS}/")
+    return path.startswith((f"{ANSWERS}/", f"{IGNITION}/"))
 
 
 def _staged(observed: Host, site: Site, settings: Settings, system: systems.Family) -> dict[str, t.Any]:
@@ -283,7 +291,7 @@ def _copied(
     observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
 ) -> list[dict[str, t.Any]]:
     """Missing ignition files that a machine needs now, and problems of their sources."""
-    needed = [one for one in site.ignitions if settings["pxe"] and site.readers(one)]
+    needed = [one for one in site.ignitions if one.source and settings["pxe"] and site.readers(one)]
     wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed if not one.assumed))
     return [
         dataclasses.asdict(one)
@@ -375,6 +383,8 @@ def _nothing() -> dict[str, t.Any]:
         "artifacts",
         "ignitions",
         "stops",
+        "installs",
+        "writes",
     )
     lists: dict[str, t.Any] = {key: [] for key in (*names, "firewall")}
     return {**texts, **lists, "expected": {}, "staged": {}, "apt": False, "selinux": False}

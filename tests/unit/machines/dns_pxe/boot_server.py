@@ -105,7 +105,9 @@ def settings(**changed: t.Any) -> dict[str, t.Any]:
 def findings(given: dict[str, t.Any], **changed: t.Any) -> Findings:
     """All sources exist, and no file has been fetched yet."""
     sources = {
-        one["source"]: Source(checksum=digest(one["path"])) for one in [*given["artifacts"], *given["ignitions"]]
+        one["source"]: Source(checksum=digest(one["path"]))
+        for one in [*given["artifacts"], *given["ignitions"]]
+        if "source" in one
     }
     return dataclasses.replace(Findings(sources=sources), **changed)
 

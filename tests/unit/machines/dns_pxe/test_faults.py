@@ -287,3 +287,38 @@ def test_machines_need_a_mac_only_for_dhcp_or_boot() -> None:
     without = [machine("worker-0", "worker", 21, mac="", install=False)]
     assert faults(settings(machines=without, dhcp=False, pxe=False)) == []
     assert len(faults(settings(machines=without))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rejoins", "joined", "expected"),
+    [
+        (None, ["worker-0.ocp.example.com"], False),
+        ([], ["worker-0.ocp.example.com"], True),
+        ([], ["master-0"], False),
+        (["worker-0.OCP.example.com"], ["worker-0"], False),
+        ("worker-0", ["worker-0"], False),
+        (["worker-1"], ["worker-0"], True),
+    ],
+)
+def test_a_machine_is_not_wiped_if_its_cluster_would_not_let_it_in_again(
+    rejoins: t.Any, joined: list[str], expected: bool
+) -> None:
+    cluster = {**settings()["clusters"][0], "rejoins": rejoins}
+    messages = faults(settings(clusters=[cluster], joined={"ocp": joined}, install_again=["worker-0"]))
+    assert bool(messages) == expected
+    for message in messages:
+        assert "worker-0 cannot be installed again (dns_pxe_install_again): Node worker-0." in message
+        assert "to cluster_openshift_allow_rejoin of ocp until it has joined, or delete the Node" in message
+    assert faults(settings(clusters=[cluster], joined={"ocp": joined})) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({}, "source is missing (dns_pxe_ignitions[0])"),
+        ({"source": "/files/a", "content": "{}"}, "a.ign has source and content (dns_pxe_ignitions[0])"),
+    ],
+)
+def test_an_ignition_file_has_a_source_or_content(changed: dict[str, str], message: str) -> None:
+    given = settings(ignitions=[{"path": "a.ign", **changed}, *settings()["ignitions"]])
+    assert message in faults(given)[0]

@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.predicted imp
 from ansible_collections.hwaccel.gpu.tests.unit.machines.dns_pxe.boot_server import (
     SERVER,
     after,
+    digest,
     findings,
     host,
     machine,
@@ -466,3 +467,53 @@ def test_without_a_load_balancer_the_api_of_a_cluster_that_is_installed_is_its_o
     }
     groups = {"gpu_clusters": ["one"], "control_plane": ["cp1"], "workers": ["w0"]}
     assert inventory.read(groups, variables, "boot")["clusters"][0].get("api") == api
+
+
+POINTER = '{"ignition":{"version":"3.2.0"}}'
+
+
+def pointed(content: str = POINTER, **changed: t.Any) -> dict[str, t.Any]:
+    """Workers are installed with an ignition file that is given itself."""
+    ignitions = [one for one in settings()["ignitions"] if one["path"] != "worker.ign"]
+    return settings(ignitions=[*ignitions, {"path": "worker.ign", "content": content}], **changed)
+
+
+def test_an_ignition_file_that_is_given_itself_is_written_once() -> None:
+    given = pointed()
+    path = f"{plan.IGNITION}/worker.ign"
+    first = plan.plan(host(), given, findings(settings()))
+    assert first["faults"] == [] and path in first["changes"]
+    assert "worker.ign" not in [one["path"] for one in first["ignitions"]]
+    assert f"={base64.b64encode(POINTER.encode()).decode()} {path}\n" in first["sealed"]
+    assert POINTER not in "".join(first["diff"]), "those of others may have the hash of a password"
+    observed, found = after(settings())
+    again = dataclasses.replace(observed, checksums={**observed.checksums, path: digest(POINTER)})
+    assert plan.plan(again, given, found)["changes"] == []
+    assert plan.plan(again, pointed("{}"), found)["changes"] == [path]
+    joined = plan.plan(again, pointed(joined={"ocp": ["worker-0"]}), found)
+    assert path in joined["absent"] and path not in joined["changes"]
+
+
+def test_machines_that_have_to_be_installed_are_told() -> None:
+    assert planned()["installs"] == ["ocp/bootstrap", "ocp/master-0", "ocp/worker-0"]
+    assert planned(settings(joined={"ocp": ["master-0"]}))["installs"] == ["ocp/worker-0"]
+    assert planned(settings(joined={}))["installs"] == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"hwaccel_installer": "openshift"}, []),
+        ({"hwaccel_installer": "openshift", "cluster_openshift_allow_rejoin": "w0, w1.ocp"}, ["w0", "w1.ocp"]),
+        ({"hwaccel_installer": "openshift", "cluster_openshift_allow_rejoin": ["w0"]}, ["w0"]),
+        # Others let a machine in by a token, and a cluster of somebody else by whom it has.
+        ({"hwaccel_installer": "k3s"}, None),
+        ({"hwaccel_distribution": "openshift"}, None),
+    ],
+)
+def test_who_may_join_again_is_known_of_clusters_of_the_installer(
+    variables: dict[str, t.Any], expected: list[str] | None
+) -> None:
+    hostvars: dict[str, dict[str, t.Any]] = {"boot": {}, "ocp": variables}
+    (cluster,) = inventory.read({"gpu_clusters": ["ocp"], "boot_servers": ["boot"]}, hostvars, "boot")["clusters"]
+    assert cluster.get("rejoins") == expected

@@ -47,7 +47,7 @@ class Server:
             path: base64.b64decode(text[1:]).decode() for text, path in map(str.split, result["lines"].splitlines())
         }
         self.changes, self.messages = result["changes"], result["messages"]
-        self.installs = [name for _cluster, name in result["installs"]]
+        self.installs = [name for _cluster, name in result["writes"]]
         self.records |= {path: texts[path] for path in (plan.MEMORY, plan.WISHES) if path in texts}
         self.nginx = texts[f"{plan.CONFIG}/nginx.conf"]
         names = {f"01-{one['mac'].replace(':', '-')}": one["name"] for one in given["machines"]}
