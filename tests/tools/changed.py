@@ -30,6 +30,7 @@ from jobs import (
     NODE,
     NODE_PARTS,
     OPENSHIFT,
+    OPENSHIFT_METAL,
     OPENSHIFT_PARTS,
     ROUNDS,
     SOAK,
@@ -63,7 +64,7 @@ STATIC = (
 ROUND = names(*ROUNDS)
 REAL = names(*NODE, *SOAK_NODE)
 SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
-HOSTS = names(*BOOT, *SOAK_BOOT)
+HOSTS = (*names(*BOOT, *SOAK_BOOT), *OPENSHIFT_METAL)
 CLUSTERS = names(*CLUSTER, *SOAK_CLUSTER)
 SCENARIOS = ("molecule", "galaxy-importer")
 

@@ -257,14 +257,17 @@ CLUSTER = tuple(
 OPENSHIFT_PARTS = Job(
     "parts of OpenShift",
     "core-2.19",
-    ("python", "-m", PREPARE.replace("node", "openshift")),
-    (CONTROL_PLANE.name,),
+    ("tests/tools/isolated", "--online", "python", "-m", PREPARE.replace("node", "openshift")),
+    (CONTROL_PLANE.name, BOOT_PARTS.name),
+    limit=2400,
 )
-#: A whole installation without machines that boot.
-OPENSHIFT_PARTLY = {"parts of an installation": ("tests/openshift/test_chain_parts.py",)}
+OPENSHIFT_METAL = {"machines to OpenShift": ("tests/openshift/machines",)}
 OPENSHIFT = tuple(
-    Job(name, "core-2.19", isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), sandbox=True)
-    for name, paths in {"OpenShift": rest("tests/openshift", OPENSHIFT_PARTLY), **OPENSHIFT_PARTLY}.items()
+    Job(name, profile, isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), limit=2400, sandbox=True)
+    for name, profile, paths in (
+        ("OpenShift", "core-2.19", rest("tests/openshift", OPENSHIFT_METAL)),
+        *((name, "metal", paths) for name, paths in OPENSHIFT_METAL.items()),
+    )
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
@@ -429,7 +432,7 @@ SUITES = {
     "node": (CONTROL_PLANE, NODE_PARTS, *NODE),
     "boot": (BOOT_PARTS, *BOOT),
     "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
-    "openshift": (CONTROL_PLANE, OPENSHIFT_PARTS, *OPENSHIFT, APPROVALS),
+    "openshift": (CONTROL_PLANE, BOOT_PARTS, OPENSHIFT_PARTS, *OPENSHIFT, APPROVALS),
     "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, *SOAK),
     "all": (
         CONTROL_PLANE,

@@ -51,15 +51,20 @@ _STOPPING = 10.0
 class Fleet:
     """images: that registries have beside the published ones, such as a precompiled driver of somebody's own.
 
-    address: for the logs. logs: address and port of an HTTP server with the logs of all pods.
+    address, port: for the logs, any port if it is 0. logs: address and port of an HTTP server with the logs of all pods.
     """
 
     def __init__(
-        self, plane: ControlPlane, place: pathlib.Path, images: c.Sequence[str] = (), address: str = "127.0.0.1"
+        self,
+        plane: ControlPlane,
+        place: pathlib.Path,
+        images: c.Sequence[str] = (),
+        address: str = "127.0.0.1",
+        port: int = 0,
     ) -> None:
         self._plane, self._place, self._images = plane, place, images
         self._port = find_port(())
-        self._relay = _relay(address, self._port, place / "pki")
+        self._relay = _relay((address, port), self._port, place / "pki")
         self.logs = f"{address}:{self._relay.server_address[1]}"
 
     def __enter__(self) -> t.Self:
@@ -126,7 +131,7 @@ def _write_keys(folder: pathlib.Path, plane: ControlPlane) -> None:
         (folder / name).write_bytes(content)
 
 
-def _relay(address: str, port: int, keys: pathlib.Path) -> http.server.ThreadingHTTPServer:
+def _relay(listens: tuple[str, int], port: int, keys: pathlib.Path) -> http.server.ThreadingHTTPServer:
     """Passes requests of node programs on to the agent: they have no key of the API server's."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -146,4 +151,4 @@ def _relay(address: str, port: int, keys: pathlib.Path) -> http.server.Threading
             self.end_headers()
             self.wfile.write(content)
 
-    return http.server.ThreadingHTTPServer((address, 0), Handler)
+    return http.server.ThreadingHTTPServer(listens, Handler)

@@ -5,13 +5,16 @@
 
 python -m ansible_collections.hwaccel.gpu.tests.openshift.rig.prepare
 
-Without Go this is no error: the tests are skipped with the reason.
+Without Go, or where machines cannot run, this is no error: the tests are skipped with the reason.
 """
 
 from __future__ import annotations
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
+from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.coreos import PROGRAMS
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.definitions import ensure_definitions
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import ensure_machine
 
@@ -22,6 +25,8 @@ def main() -> None:
         ensure_machine(say)
     except Unavailable as missing:
         say(str(missing))
+    if not unmet_precondition():
+        ensure_packages(say, PROGRAMS)
 
 
 if __name__ == "__main__":

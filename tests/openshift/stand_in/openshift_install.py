@@ -139,7 +139,7 @@ def _coreos(call: Call, settings: Settings, _log: Log, _files: Files) -> None:
     if wanted and wanted not in by_name:
         raise Ended(f'invalid stream "{wanted}": valid values are {", ".join(by_name)}')
     stream = by_name[wanted] if wanted else found.streams[0]
-    print(json.dumps(release.stream_json(stream), indent=2))
+    print(json.dumps(release.stream_json(stream, settings.images), indent=2))
 
 
 def _create(call: Call, settings: Settings, log: Log, files: Files) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import pathlib
 import typing as t
 
 ARCHITECTURES = ("x86_64", "aarch64", "ppc64le", "s390x")
@@ -96,7 +97,8 @@ def content(location: str) -> bytes:
     return f"A stand-in for {location.rpartition('/')[2]}.\n".encode()
 
 
-def stream_json(stream: Stream) -> dict[str, t.Any]:
+def stream_json(stream: Stream, images: str) -> dict[str, t.Any]:
+    """images: folder of files, by their kinds, that are the artefacts; "" for those of `content`."""
     return {
         "stream": stream.name,
         "metadata": {"last-modified": "2026-08-15T00:00:00Z", "generator": "stand-in"},
@@ -106,9 +108,10 @@ def stream_json(stream: Stream) -> dict[str, t.Any]:
                     "metal": {
                         "release": stream.build,
                         "formats": {
-                            "iso": {"disk": _entry(stream, "iso", architecture)},
+                            "iso": {"disk": _entry(stream, "iso", architecture, "")},
                             "pxe": {
-                                kind: _entry(stream, kind, architecture) for kind in ("rootfs", "initramfs", "kernel")
+                                kind: _entry(stream, kind, architecture, images)
+                                for kind in ("rootfs", "initramfs", "kernel")
                             },
                         },
                     }
@@ -119,6 +122,7 @@ def stream_json(stream: Stream) -> dict[str, t.Any]:
     }
 
 
-def _entry(stream: Stream, kind: str, architecture: str) -> dict[str, str]:
+def _entry(stream: Stream, kind: str, architecture: str, images: str) -> dict[str, str]:
     location = stream.location(kind, architecture)
-    return {"location": location, "sha256": hashlib.sha256(content(location)).hexdigest()}
+    made = pathlib.Path(images, kind).read_bytes() if images else content(location)
+    return {"location": location, "sha256": hashlib.sha256(made).hexdigest()}

