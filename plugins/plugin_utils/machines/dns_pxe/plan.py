@@ -103,19 +103,21 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "web_user": system.web_user,
         "record": record.changed(observed, ROLE, access.recorded(observed, openings, before)),
         "firewall": firewall.changes(observed.firewalls, openings, before.openings),
-        "selinux": observed.selinux,
         "artifacts": fetched,
         "ignitions": copied,
         "released": _released(observed, contents, before),
-        "stops": [] if settings["pxe"] else _own(observed),
         "expected": expected.expected(observed, site, settings, contents),
-        "installs": sorted(f"{cluster}/{name}" for cluster, name in site.decision.installs),
     }
-    return {**_nothing(), **made, **_writes(site), **_staged(observed, site, settings, system)}
+    return {**_nothing(), **made, **_observed(observed, site, settings), **_staged(observed, site, settings, system)}
 
 
-def _writes(site: Site) -> dict[str, t.Any]:
-    return {"writes": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)]}
+def _observed(observed: Host, site: Site, settings: Settings) -> dict[str, t.Any]:
+    return {
+        "selinux": observed.selinux,
+        "stops": [] if settings["pxe"] else _own(observed),
+        "installs": sorted(f"{cluster}/{name}" for cluster, name in site.decision.installs),
+        "writes": [[one.cluster, one.name] for one in site.machines if site.installed_now(one)],
+    }
 
 
 def _lacking(observed: Host, system: systems.Family, site: Site, settings: Settings) -> list[str]:
