@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.live.support import site
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.life import plain
 from ansible_collections.hwaccel.gpu.tests.live.support.mutants import until
+from ansible_collections.hwaccel.gpu.tests.live.support.prometheus import KINDS, kind_of
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.snapshot import await_filled, differences
 
@@ -39,7 +40,6 @@ FLEET = {
     ],
 }
 #: Kinds as the operator's CRDs name them; what is in them is its business.
-KINDS = {"servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
 
 
 def prepare(client: Client) -> None:
@@ -59,21 +59,6 @@ def prepared(client: Client) -> list[str]:
     namespaces = [client.get(client.resource("v1", "Namespace"), name) for name in PREPARED]
     secrets = [client.get(client.resource("v1", "Secret"), "mirror", name) for name in PREPARED]
     return [item["metadata"]["uid"] for item in namespaces + secrets]
-
-
-def kind_of(plural: str, kind: str) -> dict[str, t.Any]:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.monitoring.coreos.com"},
-        "spec": {
-            "group": "monitoring.coreos.com",
-            "scope": "Namespaced",
-            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
-        },
-    }
 
 
 def ready(client: Client, app: str) -> dict[str, dict[str, t.Any]]:

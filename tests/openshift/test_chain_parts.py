@@ -38,7 +38,7 @@ from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import INSTAL
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import furnish
 
 DOMAIN = "dgxpod.example.com"
-NETWORK, API = "10.33.3.0/24", "10.33.3.9"
+API = "10.33.3.9"
 MASTER, WORKER = f"m0.{DOMAIN}", f"w0.{DOMAIN}"
 #: Role and address of each machine.
 MACHINES = {MASTER: ("master", "10.33.3.11"), WORKER: ("worker", "10.33.3.21")}
@@ -95,7 +95,8 @@ def chain(program: pathlib.Path, keys: str, tmp_path_factory: pytest.TempPathFac
         pytest.skip("machines need addresses and names of their own: run it by tests/tools/isolated")
     place = tmp_path_factory.mktemp("chain")
     ip("link", "set", "lo", "up")
-    ip("address", "add", NETWORK, "dev", "lo")
+    for address in (API, *(address for _role, address in MACHINES.values())):
+        ip("address", "add", f"{address}/32", "dev", "lo")
     (place / "hosts").write_text(f"127.0.0.1 localhost\n{API} api.{DOMAIN} api-int.{DOMAIN}\n", encoding="utf-8")
     subprocess.run(["mount", "--bind", place / "hosts", "/etc/hosts"], check=True)
     folder = support.configure(place / "installation")

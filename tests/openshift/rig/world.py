@@ -15,6 +15,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.client import Client
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import NotFound
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import Resource
+from ansible_collections.hwaccel.gpu.tests.live.support import prometheus
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.definitions import ensure_definitions, read
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk
@@ -117,6 +118,9 @@ def furnish(client: Client, disk: Disk) -> None:
     with the name of the installation.
     """
     define(client, KINDS)
+    # Of the monitoring that every OpenShift has.
+    for plural, kind in prometheus.KINDS.items():
+        client.apply(prometheus.kind_of(plural, kind), _CRD, field_manager=_MANAGER)
     authority = authority_map(disk.tls("kubelet-serving-ca-bundle.crt").read_bytes())
     for obj in (*BINDINGS, authority, *disk.manifests()):
         put(client, obj)
