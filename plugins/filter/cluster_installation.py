@@ -15,7 +15,7 @@ version_added: 0.2.0
 short_description: Steps after which a cluster is installed
 description:
   - Computes what is left to be done for a cluster whose machines are installed by what they boot, from the folder of the installation and from how far it is.
-  - It writes nothing. A cluster that is installed has no step.
+  - It writes nothing. A cluster that is installed has a step for each machine that is added, and otherwise none.
 author:
   - hwaccel.gpu contributors (@hwaccel)
 positional: _input, role
@@ -31,17 +31,22 @@ options:
     required: true
     choices: [cluster_openshift]
   decided:
-    description: Result of M(hwaccel.gpu.openshift_install) in check mode.
+    description: Result of M(hwaccel.gpu.openshift_install) in check mode. Empty of a cluster that is known by its connection only.
     type: dict
     required: true
   state:
-    description: Result of M(hwaccel.gpu.openshift_wait) in check mode. Empty if the folder has no kubeconfig.
+    description: Result of M(hwaccel.gpu.openshift_wait) in check mode. Empty if there is no connection.
     type: dict
     default: {}
   credentials:
     description: Result of M(hwaccel.gpu.openshift_credentials) in check mode. Empty if the cluster is not installed.
     type: dict
     default: {}
+  joins:
+    description: Machines that may be added, as P(hwaccel.gpu.machine_inventory#filter) returns them.
+    type: list
+    elements: dict
+    default: []
 """
 
 EXAMPLES = r"""
@@ -67,6 +72,10 @@ _value:
       description: Problems that prevent the run, each with C(text).
       type: list
       elements: dict
+    joining:
+      description: Machines that are added to a cluster that is installed, V(null) of another one.
+      type: list
+      elements: str
     awaited:
       description: Whether the files of the installation are only going to be created.
       type: bool
@@ -79,13 +88,15 @@ def cluster_installation(
     decided: dict[str, t.Any],
     state: dict[str, t.Any] | None = None,
     credentials: dict[str, t.Any] | None = None,
+    joins: list[dict[str, t.Any]] | None = None,
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import installing
 
     compute = of_role("cluster_installation", role, {"cluster_openshift": installing.planned})
     return t.cast(
-        "dict[str, t.Any]", computed("cluster_installation", compute, machines, decided, state or {}, credentials or {})
+        "dict[str, t.Any]",
+        computed("cluster_installation", compute, machines, decided, state or {}, credentials or {}, joins or []),
     )
 
 

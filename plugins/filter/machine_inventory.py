@@ -30,6 +30,8 @@ description:
     C(hwaccel_node_labels), C(hwaccel_node_taints), C(hwaccel_retired) and C(hwaccel_lost). Load balancers read the last two, too.
   - For machines of OpenShift it also reads C(hwaccel_root_device_hints), C(hwaccel_network_config), C(hwaccel_interface), C(hwaccel_disks) and
     C(hwaccel_hypervisor).
+  - For machines that are added to OpenShift it also reads C(dns_pxe_install_again) and C(dns_pxe_installs) of boot servers, and for boot servers
+    C(cluster_openshift_allow_rejoin).
   - For nodes whose certificate requests are approved it also reads C(hwaccel_further_addresses) and C(hwaccel_further_names).
 author:
   - hwaccel.gpu contributors (@hwaccel)
@@ -86,6 +88,10 @@ _value:
     balancers:
       description: For C(cluster_openshift), addresses of its API and applications, by the names of their variables.
       type: dict
+    joining:
+      description: For C(cluster_openshift), machines that may be installed now, each with C(host), C(node), C(again) and C(text).
+      type: list
+      elements: dict
     retired:
       description: For C(cluster), machines that are to leave it.
       type: list

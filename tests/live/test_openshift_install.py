@@ -51,7 +51,13 @@ class Site:
         )
         self.tool.chmod(0o755)
 
-    def play(self, *arguments: str, warnings: t.Sequence[str] = (), **variables: t.Any) -> site.Run:
+    def play(
+        self,
+        *arguments: str,
+        warnings: t.Sequence[str] = (),
+        machines: dict[str, dict[str, t.Any]] | None = None,
+        **variables: t.Any,
+    ) -> site.Run:
         example = REPOSITORY / "examples" / "inventories" / "sno-edge" / "hosts.yml"
         known = yaml.safe_load(example.read_text(encoding="utf-8"))["gpu_clusters"]["hosts"]["edge"]
         given = {name: known[name] for name in ("cluster_openshift_pull_secret", "cluster_openshift_ssh_keys")}
@@ -68,7 +74,9 @@ class Site:
             "cluster_openshift_installer": str(self.tool),
             **variables,
         }
-        return site.playbook("cluster_openshift", {"ocp": host}, *arguments, machines=MACHINES, warnings=warnings)
+        return site.playbook(
+            "cluster_openshift", {"ocp": host}, *arguments, machines=machines or MACHINES, warnings=warnings
+        )
 
 
 @pytest.fixture(scope="module")

@@ -190,6 +190,7 @@ _RUNS = (
     "gates",
     "many_clusters",
     "mutations",
+    "openshift_added",
     "running_drivers",
 )
 WHOLE_RUNS = {"live runs": tuple(f"tests/live/test_{name}.py" for name in _RUNS)}

@@ -162,6 +162,13 @@ _ARTIFACT = values.fields(
 )
 
 
+def _ignition(value: t.Any, where: str) -> list[Fault]:
+    """Its source, or the file itself."""
+    given = isinstance(value, dict) and not values.unset(value.get("content"))
+    known = {**_SOURCE, "content": values.text}
+    return values.fields(known, "a file", ("path",) if given else tuple(_SOURCE))(value, where)
+
+
 def _or_assumed(check: values.Check) -> values.Check:
     """For files that playbooks add: where one is that only this run will make is not known yet."""
     return lambda value, where: [] if isinstance(value, dict) and value.get("assumed") is True else check(value, where)
@@ -302,7 +309,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
             "hosts",
         ),
         "artifacts": values.listed(_or_assumed(_ARTIFACT), "files"),
-        "ignitions": values.listed(_or_assumed(values.fields(_SOURCE, "a file", tuple(_SOURCE))), "files"),
+        "ignitions": values.listed(_or_assumed(_ignition), "files"),
         "http_port": _PORT,
         "loaders": values.mapping(_FILE, "paths by the names of boot programs"),
     },

@@ -107,7 +107,7 @@ class Installing:
         with Operators(self.sandbox.kubeconfig, expected, pace=0.5) as operators:
             for group in joining.values():
                 for name, address in group.items():
-                    self._join(name, address)
+                    self.join(name, address)
             operators.wait(INSTALLED)
 
     def rename(self, infrastructure: str) -> None:
@@ -128,21 +128,31 @@ class Installing:
         }
         put(self.admin, obj)
 
-    def _join(self, name: str, address: str) -> None:
-        """A machine with the bootstrap identity: its kubelet files both requests, one after the other was approved."""
-        place = self._place / name
+    def join(self, name: str, address: str) -> None:
+        """A machine with the bootstrap identity: its kubelet files both requests, one after the other was approved. It may replace another one of its name."""
+        number = len(list(self._place.glob(f"{name}-*")))
+        place = self._place / f"{name}-{number}"
         place.mkdir()
         machine = with_token(self.sandbox.kubeconfig, self.admin, place, name)
-        request = s.client(name, key=machine.key)
+        request = s.client(name, key=machine.key).but(name=f"csr-{name}-{number}")
         file(request, machine.bootstrap)
         node = machine.node(certificate(self.admin, request.name))
-        serving = s.serving(name, *s.dns(name), *s.ips(address), key=machine.key)
-        join(node, name, "127.0.0.1")
+        serving = s.serving(name, *s.dns(name), *s.ips(address), key=machine.key).but(name=f"serving-{name}-{number}")
+        if number == 0:
+            join(node, name, "127.0.0.1")
         file(serving, node)
         crt, key = machine.write(certificate(self.admin, serving.name))
         port = self._stack.enter_context(kubelet(crt, key))
-        status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
+        status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}, "conditions": [_ready("True")]}
         node.patch(NODE, name, "", {"status": status}, subresource="status")
+
+    def lose(self, name: str) -> None:
+        """What the node lifecycle controller writes when a machine is away."""
+        self.admin.patch(NODE, name, "", {"status": {"conditions": [_ready("Unknown")]}}, subresource="status")
+
+
+def _ready(status: str) -> Obj:
+    return {"type": "Ready", "status": status, "reason": "Test", "message": f"its kubelet says {status}"}
 
 
 @contextlib.contextmanager

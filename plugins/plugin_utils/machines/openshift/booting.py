@@ -17,6 +17,9 @@ Rows = list[dict[str, t.Any]]
 INSTALLATION = "cluster_openshift_installation"
 #: Another one: the names of the files that this run is going to make.
 AWAITED = "cluster_openshift_awaited"
+#: Another one, of a cluster that was installed when the run began: machines that are added (hosts), whether the program of the release is there (artifacts),
+#: and ignition files by their names (pointers). Those of the folder may have an authority that the cluster does not have any more.
+JOINING = "cluster_openshift_joining"
 #: Ignition files by the role of the machines that are installed with them.
 _FILES = {machines.BOOTSTRAP: "bootstrap.ign", machines.MASTER: "master.ign", machines.WORKER: "worker.ign"}
 _ARTIFACTS = ("kernel", "initramfs", "rootfs")
@@ -27,41 +30,81 @@ _ARGUMENTS = ("rd.neednet=1",)
 def of_server(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
     """What a boot server gives to machines of the clusters that it serves, with what the inventory has for it."""
     given = {kind: hostvars[host].get(f"dns_pxe_{kind}") or [] for kind in ("artifacts", "ignitions", "profiles")}
-    served = inventory.clusters_of(groups, hostvars, host)
-    return with_given(read({name: hostvars.get(name, {}) for name in served}), given)
+    clusters = {name: hostvars.get(name, {}) for name in inventory.clusters_of(groups, hostvars, host)}
+    return with_given(read(clusters), given, _unused(clusters))
 
 
 def read(clusters: c.Mapping[str, Row]) -> dict[str, Rows]:
-    """artifacts, ignitions and profiles, as dns_pxe takes them. clusters: variables of their hosts, by name; those without files have none."""
+    """artifacts, ignitions and profiles, as dns_pxe takes them. clusters: variables of their hosts, by name; those without files have none.
+
+    Of a cluster that is installed, there is something only while machines are added.
+    """
     found: dict[str, Rows] = {"artifacts": [], "ignitions": [], "profiles": []}
     for name, variables in clusters.items():
-        made: Row = variables.get(INSTALLATION) or {}
-        names = made.get("publishable") or variables.get(AWAITED) or ()
-        gone = inventory.bootstrap_is("complete", variables)
-        # The file of the bootstrap machine has the keys of the cluster.
-        files = {
-            role: file for role, file in _FILES.items() if file in names and not (gone and role == machines.BOOTSTRAP)
-        }
-        if not files:
+        files = _files(variables)
+        if not files or _is_at_rest(variables):
             continue
-        # In check mode nobody has asked the program for its release.
-        release = made.get("artifacts") or {}
-        found["artifacts"] += [
-            _artifact(name, kind, release[kind]) if kind in release else _assumed(name, kind) for kind in _ARTIFACTS
-        ]
-        found["ignitions"] += [
-            {"path": f"{name}/{file}", "source": f"{made['path']}/{file}"}
-            if made.get("publishable")
-            else _assumed(name, file)
-            for file in files.values()
-        ]
+        found["artifacts"] += _artifacts(name, variables)
+        found["ignitions"] += [_ignition(name, file, variables) for file in files.values()]
         found["profiles"] += [_profile(name, role, file, variables) for role, file in files.items()]
     return found
 
 
-def with_given(derived: c.Mapping[str, Rows], given: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """given: what the inventory has, which wins: artifacts and ignition files by their paths, profiles key by key, where role and cluster fit."""
-    if not derived["profiles"] or not all(map(_is_rows, given.values())):
+def _files(variables: Row) -> dict[str, str]:
+    """Ignition files by the role of their machines."""
+    if JOINING in variables:
+        # Each machine of an installed cluster can be added by a pointer, whatever the cluster was installed by.
+        return {role: _FILES[role] for role in (machines.MASTER, machines.WORKER)}
+    made: Row = variables.get(INSTALLATION) or {}
+    names = made.get("publishable") or variables.get(AWAITED) or ()
+    gone = inventory.bootstrap_is("complete", variables)
+    # The file of the bootstrap machine has the keys of the cluster.
+    return {role: file for role, file in _FILES.items() if file in names and not (gone and role == machines.BOOTSTRAP)}
+
+
+def _is_at_rest(variables: Row) -> bool:
+    """Whether it is installed and no machine is added. Then nobody reads what the program would have to name."""
+    return JOINING in variables and not variables[JOINING]["hosts"]
+
+
+def _unused(clusters: c.Mapping[str, Row]) -> Rows:
+    """Profiles of machines that are all there, to which keys in the inventory may belong."""
+    return [
+        _profile(name, role, file, variables)
+        for name, variables in clusters.items()
+        if JOINING in variables
+        for role, file in _FILES.items()
+        if _is_at_rest(variables) or role not in _files(variables)
+    ]
+
+
+def _artifacts(cluster: str, variables: Row) -> Rows:
+    """Without the program of the release, which an installed cluster may have lost, they have to be in the inventory."""
+    release = (variables.get(INSTALLATION) or {}).get("artifacts") or {}
+    if not release and JOINING in variables and not variables[JOINING]["artifacts"]:
+        return []
+    # In check mode nobody has asked the program for its release.
+    return [
+        _artifact(cluster, kind, release[kind]) if kind in release else _assumed(cluster, kind) for kind in _ARTIFACTS
+    ]
+
+
+def _ignition(cluster: str, file: str, variables: Row) -> dict[str, t.Any]:
+    path = f"{cluster}/{file}"
+    if JOINING in variables:
+        return {"path": path, "content": variables[JOINING]["pointers"][file]}
+    made: Row = variables.get(INSTALLATION) or {}
+    return {"path": path, "source": f"{made['path']}/{file}"} if made.get("publishable") else _assumed(cluster, file)
+
+
+def with_given(
+    derived: c.Mapping[str, Rows], given: c.Mapping[str, t.Any], unused: c.Sequence[Row] = ()
+) -> dict[str, t.Any]:
+    """given: what the inventory has, which wins: artifacts and ignition files by their paths, profiles key by key, where role and cluster fit.
+
+    unused: profiles of clusters whose machines are all there.
+    """
+    if not (derived["profiles"] or unused) or not all(map(_is_rows, given.values())):
         # The role reports what is none.
         return dict(given)
     found: dict[str, t.Any] = {}
@@ -71,7 +114,9 @@ def with_given(derived: c.Mapping[str, Rows], given: c.Mapping[str, t.Any]) -> d
     profiles = [_overridden(one, given["profiles"]) for one in derived["profiles"]]
     # One that only changes others boots nothing itself.
     whole = [
-        dict(one) for one in given["profiles"] if "kernel" in one or not any(_fits(one, other) for other in profiles)
+        dict(one)
+        for one in given["profiles"]
+        if "kernel" in one or not any(_fits(one, other) for other in [*profiles, *unused])
     ]
     return {**found, "profiles": [*profiles, *whole]}
 

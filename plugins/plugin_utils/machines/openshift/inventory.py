@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import joining
 
 #: What machines of a group become.
 GROUPS = {**inventory.GROUPS, "edge_nodes": machines.WORKER}
@@ -27,7 +28,7 @@ _BALANCERS = ("hwaccel_load_balancer_address", "hwaccel_api_int_address", "hwacc
 def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
     """machines: of the cluster, without those that leave it, each with host and the keys of machines.KEYS. One of bootstrap and
     of workers is in it twice, also later: what the installer has got does not change.
-    balancers: addresses by their variables."""
+    balancers: addresses by their variables. joining: as joining.read."""
     names = list(groups.get("gpu_clusters", ()))
     lone = names[0] if len(names) == 1 else ""
     found = [
@@ -36,7 +37,8 @@ def read(groups: Groups, hostvars: Variables, cluster: str) -> dict[str, t.Any]:
         for name in groups.get(group, ())
         if (hostvars[name].get("hwaccel_cluster") or lone) == cluster and not inventory.leaves(hostvars[name])
     ]
-    return {"machines": found, "balancers": _balancers(hostvars[cluster])}
+    rows = joining.read(groups, hostvars, cluster)
+    return {"machines": found, "balancers": _balancers(hostvars[cluster]), "joining": rows}
 
 
 def _balancers(variables: c.Mapping[str, t.Any]) -> dict[str, str]:

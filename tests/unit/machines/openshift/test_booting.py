@@ -126,3 +126,54 @@ def test_the_file_with_the_keys_goes_once_the_bootstrap_is_complete() -> None:
     assert [one["role"] for one in found["profiles"]] == ["master", "worker"]
     there = booting.read({"ocp": {**OCP, "cluster_openshift_bootstrap": {"complete": False, "removable": False}}})
     assert len(there["ignitions"]) == 3
+
+
+POINTERS = {"master.ign": '{"ignition":{"master":1}}', "worker.ign": '{"ignition":{"worker":1}}'}
+
+
+def there(*hosts: str, artifacts: bool = True, **made: t.Any) -> dict[str, t.Any]:
+    """Variables of a cluster that was installed when the run began. made: what the program has named."""
+    known = {"hosts": list(hosts), "artifacts": artifacts, "pointers": POINTERS if hosts else {}}
+    return {**OCP, booting.JOINING: known, booting.INSTALLATION: {**INSTALLATION, **made}}
+
+
+def test_machines_that_are_added_get_pointers_and_never_files_of_the_installation() -> None:
+    found = booting.read({"ocp": there("w1")})
+    assert found["ignitions"] == [
+        {"path": f"ocp/{file}", "content": POINTERS[file]} for file in ("master.ign", "worker.ign")
+    ]
+    assert [one["role"] for one in found["profiles"]] == ["master", "worker"]
+    assert found["artifacts"][0]["source"] == "https://mirror.example.com/kernel"
+
+
+@pytest.mark.parametrize("method", ["upi", "in_place", "agent"])
+def test_a_lost_folder_and_any_method_are_enough(method: str) -> None:
+    """Whatever the folder has or had."""
+    files = {"upi": {}, "in_place": {"worker.ign": "c" * 64}, "agent": {}}[method]
+    found = booting.read({"ocp": there("w1", publishable=files)})
+    assert [one["path"] for one in found["ignitions"]] == ["ocp/master.ign", "ocp/worker.ign"]
+
+
+@pytest.mark.parametrize(("artifacts", "rows"), [(True, 3), (False, 0)])
+def test_kernels_are_assumed_only_if_the_program_can_name_them(artifacts: bool, rows: int) -> None:
+    """Otherwise dns_pxe names each that is missing, and where it is added."""
+    found = booting.read({"ocp": {**there("w1", artifacts=artifacts), booting.INSTALLATION: {}}})
+    assert len(found["artifacts"]) == rows and all(one["assumed"] for one in found["artifacts"])
+    assert found["profiles"][1]["kernel"] == "ocp/kernel"
+
+
+def test_nothing_is_given_where_no_machine_is_added() -> None:
+    groups = {"gpu_clusters": ["ocp"], "boot_servers": ["boot"]}
+    kernel = {"path": "ocp/kernel", "source": "/srv/kernel", "checksum": f"sha256:{'e' * 64}"}
+    given = [
+        {"role": "worker", "install_device": "/dev/sda"},
+        {"role": "bootstrap", "install_device": "/dev/sda"},
+        {"role": "storage", "kernel": "debian/linux", "initramfs": "debian/initrd"},
+    ]
+    boot = {"dns_pxe_profiles": given, "dns_pxe_artifacts": [kernel]}
+    resting = booting.of_server(groups, {"ocp": there(), "boot": boot}, "boot")
+    assert resting == {"artifacts": [kernel], "ignitions": [], "profiles": given[2:]}
+    added = booting.of_server(groups, {"ocp": there("w1", artifacts=False), "boot": boot}, "boot")
+    assert [one["role"] for one in added["profiles"]] == ["master", "worker", "storage"]
+    assert added["profiles"][1]["install_device"] == "/dev/sda"
+    assert [one["source"] for one in added["artifacts"]].count("/srv/kernel") == 1

@@ -19,10 +19,23 @@ MACHINES = [
 CREATE, INSTALL = "create the files of the installation", "install OpenShift on m0, m1, m2"
 
 
-def plan(action: str, state: str = "", *, silent: bool = False, **credentials: t.Any) -> dict[str, t.Any]:
-    decided = {"action": action, "message": f"row of {action}", "silent": silent}
-    far = {"state": state, "why": "the evidence", "next_step": "do this"} if state else {}
-    return cluster_installation(MACHINES, "cluster_openshift", decided, far, credentials)
+def plan(
+    action: str,
+    state: str = "",
+    *,
+    silent: bool = False,
+    missing: tuple[str, ...] = (),
+    joins: dict[str, bool] | None = None,
+    **credentials: t.Any,
+) -> dict[str, t.Any]:
+    """missing: names of expected nodes that are not there. joins: machines that may be installed, and whether they are named for it."""
+    decided = {"action": action, "message": f"row of {action}", "silent": silent} if action else {}
+    far = {"state": state, "why": "the evidence", "next_step": "do this", "missing_nodes": list(missing)}
+    rows = [
+        {"host": name, "node": f"{name}.ocp", "again": again, "text": f"add {name}"}
+        for name, again in (joins or {}).items()
+    ]
+    return cluster_installation(MACHINES, "cluster_openshift", decided, far if state else {}, credentials, rows)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +83,33 @@ def test_kubeadmin_goes_by_a_step_and_its_refusal_is_a_problem() -> None:
     refused = plan("reuse", "installed", administrator="", msg="kubeadmin is kept: nobody. Next: do this")
     assert [one["text"] for one in refused["faults"]] == ["kubeadmin is kept: nobody. Next: do this"]
     assert refused["predicted"] == []
+
+
+@pytest.mark.parametrize(
+    ("state", "missing", "again", "joining", "predicted"),
+    [
+        ("installed", (), {}, [], []),
+        # Machines whose nodes are there.
+        ("installed", (), {"w0": False, "m0": False}, [], []),
+        ("installed", ("w1.ocp",), {"w0": False, "w1": False}, ["w1"], ["add w1"]),
+        ("degraded", ("w1.ocp",), {"w1": False}, ["w1"], ["add w1"]),
+        # Without consent to be installed.
+        ("installed", ("w1.ocp",), {}, [], []),
+        # Replaced under its name: its node is there, or was deleted.
+        ("installed", (), {"m0": True}, ["m0"], []),
+        ("installed", ("m0.ocp",), {"m0": True}, ["m0"], ["add m0"]),
+        ("installing", ("w1.ocp",), {"w1": False}, None, [INSTALL]),
+        ("unreachable", ("w1.ocp",), {"w1": False}, None, []),
+    ],
+)
+def test_machines_are_added_to_a_cluster_that_is_installed(
+    state: str, missing: tuple[str, ...], again: dict[str, bool], joining: list[str] | None, predicted: list[str]
+) -> None:
+    found = plan("reuse", state, missing=missing, joins=again)
+    assert (found["joining"], found["predicted"]) == (joining, predicted)
+    assert [one["do"] for one in found["steps"]] == ["join" if joining else "init"] * len(predicted)
+
+
+def test_a_cluster_that_is_known_by_its_connection_only_has_no_files() -> None:
+    found = plan("", "installed", missing=("w1.ocp",), joins={"w1": False})
+    assert (found["faults"], found["awaited"], found["joining"]) == ([], False, ["w1"])
