@@ -150,13 +150,14 @@ _PROFILE = values.fields(
         "arguments": _TEXTS,
         "answer": _ANSWER,
         "architecture": values.choice(*machines.ARCHITECTURES),
+        "live": values.truth,
     },
     "a profile",
     ("role", "kernel", "initramfs"),
 )
 _SOURCE = {"path": values.text, "source": _ADDRESS_OF_FILE}
 _ARTIFACT = values.fields(
-    {**_SOURCE, "checksum": _SHA256, "signature": _ADDRESS_OF_FILE, "keyring": _FILE},
+    {**_SOURCE, "checksum": _SHA256, "signature": _ADDRESS_OF_FILE, "keyring": _FILE, "secret": values.truth},
     "a file",
     ("path", "source", "checksum"),
 )

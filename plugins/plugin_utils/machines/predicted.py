@@ -37,7 +37,7 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
         *(["load settings of the kernel"] if plan.get("kernel") else []),
         *(["restore settings of the kernel"] if plan.get("sysctls") else []),
         *(f"download {one['path']}" for one in plan.get("artifacts") or ()),
-        *(f"copy {one['path']}" for name in ("loaders", "ignitions") for one in plan.get(name) or ()),
+        *(f"copy {one['path']}" for name in ("loaders", "protected") for one in plan.get(name) or ()),
         *(f"drain {one['backend']}/{one['server']}" for one in plan.get("drains") or ()),
         *_counted("write", written),
         *_counted("restore", plan.get("restores") or ()),

@@ -31,7 +31,8 @@ _MAC = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 _KERNEL = re.compile(r"(^|[/._-])(kernel|vmlinuz|linux|bzImage)([._-][^/]*)?$")
 #: Files that are fetched after the kernel and before ignition.
 _OF_KERNEL = re.compile(r"(^|/)images/|initrd|initramfs|rootfs")
-_IGNITION = re.compile(r"^/ignition/|\.ign$|^/answers/")
+#: Or an initramfs that holds one.
+_IGNITION = re.compile(r"^/ignition/|\.ign$|^/answers/|^/secret/")
 _REPORT = re.compile(r"^/report(/|$|\?)")
 
 
@@ -162,6 +163,8 @@ def _refused(stage: str, event: Event) -> Verdict:
 
 def _answers(path: str) -> str:
     """What an installer has downloaded."""
+    if path.startswith("/secret/"):
+        return "initramfs with an ignition file"
     return "answer file" if path.startswith("/answers/") else "ignition file"
 
 

@@ -19,13 +19,18 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines impo
 
 PID = "/run/hwaccel-gpu-dns-pxe/dnsmasq.pid"
 HOSTS, EXTRA_HOSTS = "hosts", "extra-hosts"
+#: Tag of machines that boot files with keys, which TFTP does not serve.
+KEYS = "keys"
 #: Which machines use iPXE: none, those that have it, or all, which get it by TFTP.
 NEVER, CLIENTS, ALWAYS = "never", "clients", "always"
 
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """A kind of client, and its boot file. codes: of its architecture, in DHCP option 93. machine: tag of machines that may boot in this way."""
+    """A kind of client, and its boot file. codes: of its architecture, in DHCP option 93. machine: tag of machines that may boot in this way.
+
+    only_tftp: whether the boot file loads others by TFTP only, so that it cannot load what is not served in this way.
+    """
 
     tag: str
     codes: tuple[int, ...]
@@ -33,11 +38,12 @@ class Boot:
     file: str
     ipxe_file: str = ""
     by_http: bool = False
+    only_tftp: bool = False
 
 
 #: Codes of IANA's registry "Processor Architecture Types" (RFC 4578, RFC 5970). Many firmwares for x86_64 send 7, although the registry has 9.
 BOOTS = (
-    Boot("client-bios", (0,), "bios", "pxelinux.0", "undionly.kpxe"),
+    Boot("client-bios", (0,), "bios", "pxelinux.0", "undionly.kpxe", only_tftp=True),
     Boot("client-efi64", (7, 9), "uefi", "shimx64.efi", "snponly.efi"),
     Boot("client-arm64", (11,), "uefi-aarch64", "shimaa64.efi", "snponly-arm64.efi"),
     Boot("client-http64", (16,), "uefi", "httpx64.efi", by_http=True),
@@ -59,7 +65,12 @@ def config(site: Site, settings: Settings, folder: str, files: str) -> str:
         domains=_domains(site),
         pool=any(subnet.pool for subnet in site.subnets),
         subnets=_subnets(site, settings),
-        machines=[(one, _tags(one)) for one in site.machines if one.address.version == 4],
+        machines=[
+            (one, (*_tags(one), *((KEYS,) if site.boots_keys(one) else ())))
+            for one in site.machines
+            if one.address.version == 4
+        ],
+        keys=KEYS if any(map(site.boots_keys, site.machines)) else "",
         files=files,
         boots=BOOTS,
         base=entries.http(site, settings["http_port"]),

@@ -13,7 +13,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import AARCH64, X86_64, Machine
 
 #: Folders below the one that TFTP and HTTP serve.
-PXELINUX, GRUB, IPXE, IMAGES = "pxelinux.cfg", "grub", "ipxe", "images"
+PXELINUX, GRUB, IPXE = "pxelinux.cfg", "grub", "ipxe"
 #: Placeholders that kernel arguments may contain in braces.
 PLACEHOLDERS = frozenset(
     {"http", "rootfs_url", "ignition_url", "answer_url", "install_device", "name", "fqdn", "address", "mac", "bootif"}
@@ -28,11 +28,13 @@ _SUFFIXES = {X86_64: "x64", AARCH64: "aa64"}
 
 @dataclasses.dataclass(frozen=True)
 class _Install:
-    """What a machine boots for its installation. kernel, initramfs: paths below the served folder. grub_*: values in the syntax of GRUB."""
+    """What a machine boots for its installation. kernel, initramfs: paths in URLs. grub_*: values in the syntax of GRUB."""
 
     kernel: str
     initramfs: str
     arguments: str
+    grub_kernel: str
+    grub_initramfs: str
     grub_arguments: str
     grub_suffix: str
 
@@ -68,7 +70,7 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
     kind = answers.KINDS[answer.kind] if answer else None
     values = {
         "http": base,
-        "rootfs_url": f"{base}/{IMAGES}/{profile.rootfs}",
+        "rootfs_url": f"{base}/{site.place(profile.rootfs)}",
         "ignition_url": f"{base}/ignition/{profile.ignition}",
         "answer_url": f"{base}{answer.path(machine, kind.url)}" if answer and kind else "",
         "install_device": device,
@@ -78,11 +80,15 @@ def arguments(site: Site, machine: Machine, profile: Profile, base: str) -> str:
         "mac": machine.mac,
         "bootif": file_name(machine),
     }
+    written = not (answer or profile.live)
     given = (
         ("coreos.live.rootfs_url={rootfs_url}", profile.rootfs),
-        # Answer files have the disk themselves.
-        ("coreos.inst.install_dev={install_device}", device and not answer),
-        ("coreos.inst.ignition_url={ignition_url}", profile.ignition),
+        # Answer files and live systems have the disk themselves.
+        ("coreos.inst.install_dev={install_device}", device and written),
+        ("coreos.inst.ignition_url={ignition_url}", profile.ignition and written),
+        # Without the platform Ignition does not run, and without the URL it reads the file in the initramfs.
+        ("ignition.firstboot ignition.platform.id=metal", profile.live),
+        ("ignition.config.url={ignition_url}", profile.ignition and profile.live),
     )
     texts = (
         [text for text, there in given if there]
@@ -120,8 +126,10 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
         "grub": grub(machine.architecture),
         "disk_loaders": [*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"],
     }
+    # pxelinux has no HTTP, so a machine with a BIOS boots what holds keys by iPXE.
+    by_tftp = {**model, "install": None} if site.boots_keys(machine) else model
     return {
-        f"{PXELINUX}/{name}": templating.render("dns_pxe", "machine.pxelinux.cfg", **model),
+        f"{PXELINUX}/{name}": templating.render("dns_pxe", "machine.pxelinux.cfg", **by_tftp),
         f"{GRUB}/{name}": templating.render("dns_pxe", "machine.grub.cfg", **model),
         f"{IPXE}/{name}.ipxe": templating.render("dns_pxe", "machine.ipxe", **model),
     }
@@ -130,7 +138,12 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
 def _install(site: Site, machine: Machine, profile: Profile, base: str, linuxefi: bool) -> _Install:
     given = arguments(site, machine, profile, base)
     suffix = "efi" if linuxefi and machine.architecture != AARCH64 else ""
-    return _Install(f"{IMAGES}/{profile.kernel}", f"{IMAGES}/{profile.initramfs}", given, _quoted(given), suffix)
+    paths = (profile.kernel, profile.initramfs)
+    places = [site.place(one) for one in paths]
+    # Without a device, GRUB loads a file in the way in which it was loaded itself.
+    devices = [f"(http,{base.removeprefix('http://')})" if one in site.secrets else "" for one in paths]
+    kernel, initramfs = (f"{device}/{place}" for device, place in zip(devices, places, strict=True))
+    return _Install(places[0], places[1], given, kernel, initramfs, _quoted(given), suffix)
 
 
 def _quoted(given: str) -> str:

@@ -23,11 +23,11 @@ def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping
     if not settings["pxe"]:
         return {**found, "tftp": [], "http": [], "refused": []}
     served = {path.removeprefix(f"{FILES}/"): digest(text) for path, text in contents.items() if path.startswith(FILES)}
-    images = {f"{entries.IMAGES}/{one.path}": one.checksum.removeprefix("sha256:") for one in site.artifacts}
+    images = {site.place(one.path): one.checksum.removeprefix("sha256:") for one in site.artifacts if not one.secret}
     boots = {
         name: sums for name in systems.needed(site, settings) if (sums := observed.checksums.get(f"{FILES}/{name}"))
     }
-    by_tftp = {f"{entries.IMAGES}/{path}" for one in site.profiles for path in (one.kernel, one.initramfs)}
+    by_tftp = {site.place(path) for one in site.profiles for path in (one.kernel, one.initramfs)}
     small = served | boots
     base = entries.http(site, settings["http_port"])
     return {
@@ -35,9 +35,9 @@ def expected(observed: Host, site: Site, settings: Settings, contents: c.Mapping
         "tftp": sorted((small | {path: images[path] for path in images if path in by_tftp}).items()),
         "http": sorted((f"{base}/{path}", checksum) for path, checksum in (small | images).items()),
         "refused": [
-            f"{base}/ignition/{one.path}"
-            for one in site.ignitions
-            if site.address not in [reader.address for reader in site.readers(one)]
+            f"{base}/{path}"
+            for path, _file, readers in site.protected()
+            if site.address not in [reader.address for reader in readers]
         ]
         + [f"{base}{answer.fetched(machine)}" for machine, _profile, answer in site.answered()],
     }

@@ -11,7 +11,7 @@ import itertools
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, entries, latch
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, dnsmasq, entries, latch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import (
     Cluster,
     Settings,
@@ -37,7 +37,7 @@ def found(site: Site, settings: Settings) -> list[Fault]:
             Fault("no client would be answered", "dns_pxe_clients", "no network of clients is declared", next_step)
         )
     if settings["pxe"]:
-        faults += _boots(site)
+        faults += [*_boots(site), *_by_tftp(site, settings)]
     faults += latch.faults(site.machines, listed(settings["install_again"]))
     return [*faults, *_refused(site)]
 
@@ -208,6 +208,18 @@ def _boots(site: Site) -> c.Iterator[Fault]:
             yield Fault(what, f"dns_pxe_profiles[{number}]", "", "add it to dns_pxe_ignitions, with its source")
     for machine in site.machines:
         yield from _boot(site, machine)
+
+
+def _by_tftp(site: Site, settings: Settings) -> c.Iterator[Fault]:
+    """Machines that could get what holds keys by TFTP only."""
+    if settings["ipxe"] != dnsmasq.NEVER:
+        return
+    for machine in filter(site.boots_keys, site.machines):
+        if any(one.only_tftp for one in dnsmasq.boot_kinds(machine)):
+            what = f"machine {machine.name} cannot boot files that hold keys"
+            why = "these are served by HTTP only, as TFTP would give them to everybody, and a BIOS without iPXE has no HTTP"
+            next_step = "set dns_pxe_ipxe to clients or always, or hwaccel_firmware to uefi if the machine has no BIOS"
+            yield Fault(what, f"dns_pxe_machines: {machine.name}", why, next_step)
 
 
 def _boot(site: Site, machine: Machine) -> c.Iterator[Fault]:

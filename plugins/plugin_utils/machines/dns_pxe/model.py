@@ -23,6 +23,8 @@ _Item = t.TypeVar("_Item")
 _PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
 #: Lease times of dnsmasq (its manual, --dhcp-range).
 _LEASE = re.compile(r"\d+[smhdw]?|infinite")
+#: Folders in URLs: of files for everybody, and of those that hold keys.
+IMAGES, SECRET = "images", "secret"
 #: From which playbooks take keys of a cluster.
 _VARIABLES = {"domain": "hwaccel_domain", "api": "hwaccel_load_balancer_address"}
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
@@ -61,7 +63,8 @@ class Subnet:
 class Artifact:
     """A file that machines download. path: below images/. source, signature: an address, or a path on the controller. keyring: a path on the controller.
 
-    assumed: whether this run finds out only later where it is, so that source and checksum are empty.
+    assumed: whether this run finds out only later where it is, so that source and checksum are empty. secret: whether it holds keys: like an ignition file, it
+    is below secret/, comes from the controller, and is served only to machines that need it now, and not by TFTP, whose server knows no addresses.
     """
 
     path: str
@@ -70,6 +73,7 @@ class Artifact:
     signature: str = ""
     keyring: str = ""
     assumed: bool = False
+    secret: bool = False
 
     @property
     def remote(self) -> bool:
@@ -91,7 +95,10 @@ class Ignition:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What machines of a role boot for their installation. cluster, architecture: empty for all. answer: for installers without ignition."""
+    """What machines of a role boot for their installation. cluster, architecture: empty for all. answer: for installers without ignition.
+
+    live: whether they boot a live system that finds the disk itself: the ignition file is that of this system, or in its initramfs.
+    """
 
     role: str
     kernel: str
@@ -103,12 +110,12 @@ class Profile:
     install_device: str = ""
     arguments: tuple[str, ...] = ()
     answer: answers.Answer | None = None
+    live: bool = False
 
-    def fetched(self, machine: Machine) -> tuple[str, ...]:
-        """Paths of URLs that the machine fetches for its installation only."""
-        if self.answer:
-            return (self.answer.fetched(machine),)
-        return (f"/ignition/{self.ignition}",) if self.ignition else ()
+    @property
+    def artifacts(self) -> tuple[str, ...]:
+        """Paths of the files that a boot loader loads, and of the root file system, which the system fetches itself."""
+        return tuple(filter(None, (self.kernel, self.initramfs, self.rootfs)))
 
     def device(self, machine: Machine) -> str:
         """The disk that is overwritten, empty if neither of them has it."""
@@ -166,7 +173,7 @@ class Site:
         paths = {
             one.mac: fetched
             for one in self.machines
-            if self.to_be_installed(one) and (found := self.profile(one)) and (fetched := found.fetched(one))
+            if self.to_be_installed(one) and (found := self.profile(one)) and (fetched := self._fetched(one, found))
         }
         macs = {(one.cluster, one.name): one.mac for one in self.machines}
         return Wanted(
@@ -174,6 +181,29 @@ class Site:
             frozenset(macs[key] for key in self.decision.renewed),
             frozenset(macs[key] for key in self.decision.waiting),
         )
+
+    def _fetched(self, machine: Machine, profile: Profile) -> tuple[str, ...]:
+        """Paths of URLs that the machine fetches for its installation only."""
+        if profile.answer:
+            return (profile.answer.fetched(machine),)
+        if profile.ignition:
+            return (f"/ignition/{profile.ignition}",)
+        # The root file system comes last, and before anything is on the disk.
+        return (f"/{self.place(profile.artifacts[-1])}",) if self.boots_keys(machine) else ()
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Paths of artifacts that hold keys."""
+        return frozenset(one.path for one in self.artifacts if one.secret)
+
+    def place(self, path: str) -> str:
+        """Path in URLs of an artifact."""
+        return f"{SECRET if path in self.secrets else IMAGES}/{path}"
+
+    def boots_keys(self, machine: Machine) -> bool:
+        """Whether the machine boots a file now that holds keys."""
+        profile = self.profile(machine) if self.to_be_installed(machine) else None
+        return profile is not None and not self.secrets.isdisjoint(profile.artifacts)
 
     def profile(self, machine: Machine) -> Profile | None:
         """The most specific profile for the machine."""
@@ -185,12 +215,20 @@ class Site:
         profiles = [(one, found) for one in self.machines if self.to_be_installed(one) and (found := self.profile(one))]
         return [(one, found, found.answer) for one, found in profiles if found.answer]
 
-    def readers(self, ignition: Ignition) -> list[Machine]:
-        """Machines that need this ignition file now. An installer may fetch it more than once."""
+    def readers(self, file: Ignition | Artifact) -> list[Machine]:
+        """Machines that need this file now. An installer may fetch it more than once."""
+        profiles = [(one, found) for one in self.machines if self.to_be_installed(one) and (found := self.profile(one))]
         return [
             one
-            for one in self.machines
-            if self.to_be_installed(one) and (found := self.profile(one)) and found.ignition == ignition.path
+            for one, found in profiles
+            if file.path in (found.artifacts if isinstance(file, Artifact) else (found.ignition,))
+        ]
+
+    def protected(self) -> list[tuple[str, Ignition | Artifact, list[Machine]]]:
+        """Files that hold keys, each with its path in URLs, and the machines that need it now, which may be none."""
+        return [
+            *((f"ignition/{one.path}", one, self.readers(one)) for one in self.ignitions),
+            *((self.place(one.path), one, self.readers(one)) for one in self.artifacts if one.secret),
         ]
 
 
@@ -392,13 +430,18 @@ def _profile(reader: Reader, entry: Settings, where: str) -> Profile:
             )
         for what, why, next_step in wrong:
             reader.fault(what, where, why, next_step)
+    live = reader.truth(entry.get("live"), where)
+    if live and (answer or texts["install_device"]):
+        what = f"the profile has {'an answer' if answer else 'install_device'}, and a live system does not read it"
+        reader.fault(what, where, "the live system knows its disk", "remove it, or live")
     arguments = tuple(str(one) for one in listed(entry.get("arguments")))
-    return Profile(**paths, **texts, arguments=arguments, answer=answer)
+    return Profile(**paths, **texts, arguments=arguments, answer=answer, live=live)
 
 
 def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
+    secret = reader.truth(entry.get("secret"), where)
     if entry.get("assumed"):
-        return Artifact(reader.path(entry["path"], where), "", "", assumed=True)
+        return Artifact(reader.path(entry["path"], where), "", "", assumed=True, secret=secret)
     checksum = str(entry["checksum"]).lower()
     if not _SHA256.fullmatch(checksum):
         reader.fault(
@@ -416,7 +459,14 @@ def _artifact(reader: Reader, entry: Settings, where: str) -> Artifact:
             "a signature is verified with a keyring",
             f"set its {lacks}, or remove both",
         )
-    return Artifact(reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring)
+    found = Artifact(
+        reader.path(entry["path"], where), str(entry["source"]), checksum, signature, keyring, secret=secret
+    )
+    if secret and (found.remote or signature):
+        why = "it holds keys, and an address gives it to everybody" if found.remote else "only downloads are verified"
+        next_step = "give an absolute path on the controller as its source, without signature and keyring"
+        reader.fault(f"{entry['path']} cannot be downloaded", where, why, next_step)
+    return found
 
 
 def _ignition(reader: Reader, entry: Settings, where: str) -> Ignition:

@@ -11,7 +11,7 @@ import ipaddress
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.wording import some
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, model, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.findings import Findings, Source
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import Host, Listener
@@ -21,6 +21,8 @@ CONFIG, STATE = f"/etc/hwaccel-gpu/{ROLE}", record.folder(ROLE)
 #: What the unit hwaccel-gpu-once runs.
 PROGRAM = f"{CONFIG}/once.py"
 FILES, STAGING, IGNITION = f"{STATE}/files", f"{STATE}/staging", f"{STATE}/ignition"
+#: Of artifacts that hold keys, outside of what TFTP serves.
+SECRET = f"{STATE}/{model.SECRET}"
 ANSWERS = f"{STATE}/{answers.FOLDER}"
 #: The record of machines that have been nodes. Only teardown removes it.
 MEMORY = f"{STATE}/joined.json"

@@ -46,6 +46,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     MEMORY,
     PROGRAM,
     ROLE,
+    SECRET,
     STAGING,
     STATE,
     WISHES,
@@ -67,9 +68,10 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for
     the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
     installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
-    and remote. ignitions: files to copy, each with path and source. actions: for services that do not run with the files on disk, as services.Action.
-    released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of the role, in the same case.
-    web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port, protocol, source and rule.
+    and remote. protected: files that hold keys, to copy, each with source, and path below the role's folder. actions: for services that do not run with the
+    files on disk, as services.Action. released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of
+    the role, in the same case. web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port,
+    protocol, source and rule.
     expected: for the self-test. installs: machines that have to be installed, as CLUSTER/NAME, also while they are. writes: cluster and name of those that are
     installed if they boot from the network now.
     """
@@ -94,7 +96,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "messages": _messages(observed, site, settings, actions, lacking)
         + firewall.messages(observed.firewalls, openings),
         "changes": changes,
-        "absent": _absent(observed, site, contents),
+        "absent": _absent(observed, site, contents, found),
         **_written(observed, {path: contents[path] for path in changes}, bool(lacking)),
         "packages": lacking,
         "apt": system.apt,
@@ -104,7 +106,7 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
         "record": record.changed(observed, ROLE, access.recorded(observed, openings, before)),
         "firewall": firewall.changes(observed.firewalls, openings, before.openings),
         "artifacts": fetched,
-        "ignitions": copied,
+        "protected": copied,
         "released": _released(observed, contents, before),
         "expected": expected.expected(observed, site, settings, contents),
     }
@@ -232,19 +234,19 @@ def _same(observed: Host, path: str, text: str) -> bool:
     return observed.checksums.get(path) == digest(text)
 
 
-def _absent(observed: Host, site: Site, contents: c.Mapping[str, str]) -> list[str]:
-    """Files of earlier inventories: entries of removed machines, and ignition files that no machine needs any more."""
+def _absent(observed: Host, site: Site, contents: c.Mapping[str, str], found: Findings) -> list[str]:
+    """Files of earlier inventories: entries of removed machines, and files with keys that no machine needs any more, or that everybody could get."""
     folders = (*(f"{FILES}/{name}/" for name in _ENTRIES), f"{ANSWERS}/")
     old = [path for path in observed.checksums if path.startswith(folders) and path not in contents]
-    needed = {f"{IGNITION}/{one.path}" for one in site.ignitions if site.readers(one)}
+    needed = {f"{STATE}/{path}" for path, _file, readers in site.protected() if readers}
+    unneeded = [path for path in observed.checksums if path.startswith((f"{IGNITION}/", f"{SECRET}/"))]
+    shown = [f"{FILES}/{model.IMAGES}/{path}" for path in site.secrets if found.images.get(path)]
     ours = [
         path
         for path in (f"{CONFIG}/nginx.conf", units.path(units.NGINX), units.path(units.ONCE), PROGRAM)
         if path in observed.files and path not in contents
     ]
-    return sorted(
-        [*old, *ours, *(path for path in observed.checksums if path.startswith(f"{IGNITION}/") and path not in needed)]
-    )
+    return sorted([*old, *ours, *shown, *(path for path in unneeded if path not in needed)])
 
 
 def _loaders(
@@ -268,7 +270,8 @@ def _fetched(
     """Artifacts that are missing or have another checksum, and problems of their sources."""
     if not settings["pxe"]:
         return []
-    lacking = [one for one in site.artifacts if f"sha256:{found.images.get(one.path)}" != one.checksum]
+    public = [one for one in site.artifacts if not one.secret]
+    lacking = [one for one in public if f"sha256:{found.images.get(one.path)}" != one.checksum]
     known = (one for one in lacking if not one.assumed)
     wrong += filter(None, (place.unusable(one.path, one.source, one.checksum, found) for one in known))
     for one in (one for one in lacking if one.signature):
@@ -292,14 +295,25 @@ def _fetched(
 def _copied(
     observed: Host, site: Site, settings: Settings, found: Findings, wrong: list[Fault]
 ) -> list[dict[str, t.Any]]:
-    """Missing ignition files that a machine needs now, and problems of their sources."""
-    needed = [one for one in site.ignitions if one.source and settings["pxe"] and site.readers(one)]
-    wrong += filter(None, (place.unusable(one.path, one.source, "", found) for one in needed if not one.assumed))
-    return [
-        dataclasses.asdict(one)
-        for one in needed
-        if one.assumed or observed.checksums.get(f"{IGNITION}/{one.path}") != _checksum(found, one.source)
-    ]
+    """Missing files with keys that a machine needs now, and problems of their sources."""
+    copied = []
+    # Those that are given themselves are written with the other texts.
+    sourced = [one for one in site.protected() if isinstance(one[1], model.Artifact) or not one[1].content]
+    needed = [(path, one) for path, one, readers in sourced if readers and settings["pxe"]]
+    for path, one in needed:
+        there = observed.checksums.get(f"{STATE}/{path}")
+        if isinstance(one, model.Artifact):
+            lacks, expected = f"sha256:{there}" != one.checksum, one.checksum
+        else:
+            lacks, expected = there != _checksum(found, one.source), ""
+        # An ignition file has no checksum but that of its source.
+        fault = (
+            None if one.assumed or (expected and not lacks) else place.unusable(one.path, one.source, expected, found)
+        )
+        wrong += [fault] if fault else []
+        if one.assumed or lacks:
+            copied.append({"path": path, "source": one.source, "assumed": one.assumed})
+    return copied
 
 
 def _checksum(found: Findings, source: str) -> str:
@@ -383,7 +397,7 @@ def _nothing() -> dict[str, t.Any]:
         "loaders",
         "checks",
         "artifacts",
-        "ignitions",
+        "protected",
         "stops",
         "installs",
         "writes",

@@ -9,7 +9,7 @@ import collections.abc as c
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import record, restoring
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, entries, systems, units
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers, model, systems, units
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import (
     ANSWERS,
     CONFIG,
@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
     IGNITION,
     MEMORY,
     ROLE,
+    SECRET,
     WISHES,
     WRITTEN,
 )
@@ -33,8 +34,8 @@ def request(settings: c.Mapping[str, t.Any]) -> Request:
     return Request(
         files=(record.path(ROLE), MEMORY, WISHES, WRITTEN, *map(units.path, _SERVICES)),
         patterns=(f"{CONFIG}/*", *restoring.beside(map(units.path, units.DROPPED_IN))),
-        checksums=(FILES, IGNITION, ANSWERS, *programs),
-        excluded=(f"{FILES}/{entries.IMAGES}",),
+        checksums=(FILES, IGNITION, ANSWERS, SECRET, *programs),
+        excluded=(f"{FILES}/{model.IMAGES}",),
         units=_SERVICES,
         facts={
             "packages": ("installed", *packages),

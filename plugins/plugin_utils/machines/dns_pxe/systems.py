@@ -58,6 +58,9 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
             found += (boot.ipxe_file, *(name for name in _FILES[boot.tag] if name.startswith("grub")))
         else:
             found += _FILES[boot.tag]
+    if settings["ipxe"] == dnsmasq.CLIENTS:
+        keyed = [one for machine in site.machines if site.boots_keys(machine) for one in dnsmasq.boot_kinds(machine)]
+        found += dict.fromkeys(one.ipxe_file for one in keyed if one.only_tftp)
     return tuple(found)
 
 

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Settings, Site
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import IMAGES, Settings, Site
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Network
 
 TABLE = "inet hwaccel_dns_pxe"
-#: A log of complete downloads of ignition files. logrotate takes only names that end with .log.
+#: A log of complete downloads of files by which a machine counts as written. logrotate takes only names that end with .log.
 FETCHED = "/var/log/nginx/hwaccel-gpu-fetched"
+#: URLs of files for everybody.
+_OPEN = f"/{IMAGES}/"
 #: Families of nftables by IP version.
 _FAMILIES = ((4, "ip"), (6, "ip6"))
 
@@ -36,7 +39,8 @@ def nginx(site: Site, settings: Settings, user: str, state: str) -> str:
             for machine, _profile, answer in site.answered()
             for name in answers.KINDS[answer.kind].templates
         ],
-        ignitions=[(one.path, readers) for one in site.ignitions if (readers := site.readers(one))],
+        protected=[(path, readers) for path, _file, readers in site.protected() if readers],
+        logged=sorted(path for path in set(itertools.chain(*site.wanted().paths.values())) if path.startswith(_OPEN)),
     )
 
 

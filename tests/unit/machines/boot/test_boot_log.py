@@ -91,6 +91,16 @@ IGNITION = [*KERNEL, http("/images/rhcos-live-rootfs.x86_64.img"), http("/igniti
             "the ignition file /ignition/worker.ign was refused with status 403",
         ),
         (IGNITION, "ignition", "it has downloaded its ignition file (/ignition/worker.ign), but has not reported yet"),
+        (
+            [*KERNEL, http("/secret/edge/initramfs")],
+            "ignition",
+            "it has downloaded its initramfs with an ignition file (/secret/edge/initramfs), but has not reported yet",
+        ),
+        (
+            [*KERNEL, http("/secret/edge/initramfs", 403)],
+            "kernel",
+            "the initramfs with an ignition file /secret/edge/initramfs was refused with status 403",
+        ),
         ([*IGNITION, http("/report/worker-1?state=up")], "reported", "reported in"),
     ],
 )

@@ -22,12 +22,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.host import F
 
 SERVER = "10.77.0.2"
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n'
-PACKAGES = "dnsmasq nftables nginx pxelinux syslinux-common shim-signed grub-efi-amd64-signed"
+PACKAGES = "dnsmasq nftables nginx pxelinux syslinux-common shim-signed grub-efi-amd64-signed ipxe"
 LOADERS = {
     "pxelinux.0": "/usr/lib/PXELINUX/pxelinux.0",
     "ldlinux.c32": "/usr/lib/syslinux/modules/bios/ldlinux.c32",
     "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed",
     "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
+    "undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe",
 }
 
 
@@ -151,9 +152,8 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
     files[plan.WISHES] = wishes.text(wishes.following((), (), site.machines, site.wanted(), "0.000"))
     files[record.path(plan.ROLE)] = '{"services": {}, "packages": []}'
     sums = {path: digest(text) for path, text in contents.items() if path.startswith(plan.FILES)}
-    sums |= {f"{plan.FILES}/{name}": digest(name) for name in LOADERS} | {
-        f"{plan.IGNITION}/{one.path}": digest(one.path) for one in site.ignitions
-    }
+    sums |= {f"{plan.FILES}/{name}": digest(name) for name in systems.needed(site, given)}
+    sums |= {f"{plan.STATE}/{path}": digest(one.path) for path, one, readers in site.protected() if readers}
     base_host = host()
     base = dataclasses.replace(
         base_host,
@@ -161,4 +161,4 @@ def after(given: dict[str, t.Any], at: float = 100.0, started: float = 200.0) ->
         checksums=base_host.checksums | sums,
         units={name: Unit(True, True, True, started) for name in ("dnsmasq", "nginx", units.ONCE)},
     )
-    return base, findings(given, images={one["path"]: digest(one["path"]) for one in given["artifacts"]})
+    return base, findings(given, images={one.path: digest(one.path) for one in site.artifacts if not one.secret})

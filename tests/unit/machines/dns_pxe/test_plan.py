@@ -267,7 +267,7 @@ def test_all_machines_load_ipxe_first_if_requested() -> None:
 def test_a_second_run_changes_nothing() -> None:
     given = settings()
     first = planned(given)
-    assert (len(first["loaders"]), len(first["artifacts"]), len(first["ignitions"])) == (4, 3, 3)
+    assert (len(first["loaders"]), len(first["artifacts"]), len(first["protected"])) == (4, 3, 3)
     assert [one["state"] for one in first["actions"]] == ["restarted"] * 3
     observed, found = after(given)
     assert predicted(plan.plan(observed, given, found), absent=False) == []
