@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import typing as t
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.hashing import file_digest
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import booting
 from ansible_collections.hwaccel.gpu.tests.openshift import support
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import agent
 from ansible_collections.hwaccel.gpu.tests.openshift.test_install import EXTRA, Installation, config, predicted, refused
 
 
@@ -35,6 +38,21 @@ def test_what_hosts_boot_from_is_created_once(tmp_path: pathlib.Path, keys: str,
     again = installation.run(**options)
     assert (again.values["row"], again.changed, again.values["secret"]) == (2, False, made.values["secret"])
     predicted(installation, again, **options)
+
+
+def test_boot_servers_get_these_files_and_know_which_one_holds_the_keys(tmp_path: pathlib.Path, keys: str) -> None:
+    installation = Installation(tmp_path, keys)
+    made = installation.run(method="agent", files=inputs()).values
+    given = booting.read({"edge": {booting.INSTALLATION: made}})
+    assert {one["path"]: one["checksum"] for one in given["artifacts"]} == {
+        one["path"]: f"sha256:{file_digest(pathlib.Path(one['source']))}" for one in given["artifacts"]
+    }
+    for one in given["artifacts"]:
+        content = pathlib.Path(one["source"]).read_bytes()
+        holds = one["path"] == "edge/initramfs" and b"PRIVATE KEY" in b"".join(
+            support.contents(json.loads(agent.ignition_in(content))).values()
+        )
+        assert one.get("secret", False) == holds, one["path"]
 
 
 def test_other_hosts_are_other_inputs_and_an_altered_initramfs_is_not_published(

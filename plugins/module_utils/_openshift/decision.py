@@ -350,10 +350,16 @@ def _state_note(observed: Observed) -> tuple[str, ...]:
 
 
 def _publishable(observed: Observed) -> tuple[str, ...]:
-    """What is in the folder and has not changed. Once the bootstrap is complete, nobody needs the bootstrap file, which holds the keys of the cluster."""
+    """What is in the folder and has not changed. Files that hold the keys of the cluster are not needed any more once the bootstrap is complete, and those of
+    agents, whose workers boot them too, once the cluster is installed.
+    """
     recorded = observed.record.checksums if observed.record else observed.folder.checksums
     names = sorted({*recorded} & {*observed.folder.checksums})
-    return tuple(name for name in names if not (observed.cluster.complete and name.startswith("bootstrap")))
+    done = (
+        *(("bootstrap",) if observed.cluster.complete else ()),
+        *(("boot-artifacts/",) if observed.cluster.installed else ()),
+    )
+    return tuple(name for name in names if not name.startswith(done))
 
 
 def _failed(row: int, faults: list[Fault]) -> Decision:

@@ -16,12 +16,15 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster impor
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.findings import UPI
 
 Row = c.Mapping[str, t.Any]
 #: The phase in which machines become a cluster, by the role of its installer. Its host has an outcome of it, too.
 CLUSTER = "cluster"
 _NODES = ("control_plane", "workers", "edge_nodes")
 OPENSHIFT = "openshift"
+#: How machines become a cluster of OpenShift, by default with a bootstrap machine.
+_METHOD = "cluster_openshift_method"
 #: Of machines that machine_boot can start.
 _POWER = ("hwaccel_bmc_address", "hwaccel_hypervisor", "machine_boot_bmc_address", "machine_boot_hypervisor")
 
@@ -32,7 +35,8 @@ class Phase:
     the phases of its clusters. also: a group in which its machines are, too. if_set: only machines with one of these variables. at_a_time: variable of
     the cluster's host with the size of batches, and its default. only_if_due: whether it leaves out machines on which its preflight has found nothing to
     do. after_installation: whether it is only for clusters of which machines were installed in this run. installers: whose clusters have it, all if
-    empty. announced: whether it has only machines with an outcome of it, which another phase's preflight has given them. of_clusters: whether its hosts
+    empty. announced: whether it has only machines with an outcome of it, which another phase's preflight has given them. bootstraps: whether it is
+    only for clusters with a bootstrap machine. of_clusters: whether its hosts
     are those of the clusters themselves, and a failure ends their phases.
 
     What it does is in playbooks/tasks/phases, in the file of its name. A role may have several phases.
@@ -48,6 +52,7 @@ class Phase:
     after_installation: bool = False
     installers: tuple[str, ...] = ()
     announced: bool = False
+    bootstraps: bool = False
     of_clusters: bool = False
 
 
@@ -66,12 +71,12 @@ PHASES = (
     # K3s looks for NVIDIA's runtime only when it starts, so its first start should find it (findNvidiaContainerRuntimes in its pkg/agent/containerd).
     Phase("toolkit", _NODES, installers=("k3s",), announced=True),
     # Until etcd does without the bootstrap machine. Load balancers do so first.
-    Phase("bootstrap", ("gpu_clusters",), installers=(OPENSHIFT,), of_clusters=True),
-    Phase("bootstrap_complete", ("load_balancers",), serves=True, installers=(OPENSHIFT,)),
-    Phase("bootstrap_off", ("bootstrap",), if_set=_POWER, installers=(OPENSHIFT,)),
+    Phase("bootstrap", ("gpu_clusters",), installers=(OPENSHIFT,), bootstraps=True, of_clusters=True),
+    Phase("bootstrap_complete", ("load_balancers",), serves=True, installers=(OPENSHIFT,), bootstraps=True),
+    Phase("bootstrap_off", ("bootstrap",), if_set=_POWER, installers=(OPENSHIFT,), bootstraps=True),
     # Boot servers take its ignition file away. A machine that becomes a worker is installed anew.
-    Phase("bootstrap_gone", ("boot_servers",), serves=True, installers=(OPENSHIFT,)),
-    Phase("bootstrap_reused", ("bootstrap",), also="workers", if_set=_POWER, installers=(OPENSHIFT,)),
+    Phase("bootstrap_gone", ("boot_servers",), serves=True, installers=(OPENSHIFT,), bootstraps=True),
+    Phase("bootstrap_reused", ("bootstrap",), also="workers", if_set=_POWER, installers=(OPENSHIFT,), bootstraps=True),
     Phase(CLUSTER, _NODES, installers=cluster_inventory.BY_LOGIN),
     Phase(
         "node_runtime",
@@ -147,6 +152,8 @@ def _sets(phase: Phase, groups: Groups, hostvars: Variables, clusters: c.Sequenc
     """Machines whose batches are independent of others, by their cluster, which is empty for those that serve all."""
     if phase.installers:
         clusters = [name for name in clusters if hostvars[name].get("hwaccel_installer") in phase.installers]
+    if phase.bootstraps:
+        clusters = [name for name in clusters if (hostvars[name].get(_METHOD) or UPI) == UPI]
     if not clusters:
         return {}
     if phase.of_clusters:

@@ -104,6 +104,41 @@ def test_machines_of_openshift_are_only_started() -> None:
     }
 
 
+@pytest.mark.parametrize("method", ["agent", "in_place"])
+def test_without_a_bootstrap_machine_nobody_waits_for_the_end_of_bootstrap(method: str) -> None:
+    alone = {**OCP, "b": {**OCP["b"], "cluster_openshift_method": method}}
+    found = {name: one["hosts"] for name, one in phases.planned(GROUPS, alone, "b").items() if one["hosts"]}
+    assert found == {
+        "load_balancer": ["shared1", "shared2"],
+        "installation": ["b"],
+        "dns_pxe": ["boot"],
+        "machine_boot": ["b-cp"],
+        "nodes_joined": ["boot"],
+    }
+    known = {"b": {"phases": phases.planned(GROUPS, alone, "b"), "problems": False}}
+    assert phases.held("cluster", "b", known, {"b": {"installation": DONE}}) == []
+    assert phases.held("cluster", "b", known, {"b": {"installation": FAILED}}) == [
+        "it has failed in the phase installation"
+    ]
+
+
+def test_clusters_of_several_methods_have_the_phases_of_their_own() -> None:
+    ocp = {"hwaccel_installer": "openshift"}
+    mixed = {
+        **OCP,
+        "a": {**ocp, "cluster_openshift_method": "agent"},
+        "b": {**ocp, "cluster_openshift_method": "upi"},
+        "made": {**ocp, "cluster_openshift_method": ""},
+    }
+    found = {name: one["hosts"] for name, one in phases.planned(OCP_GROUPS, mixed).items()}
+    assert found["installation"] == ["a", "b", "made"]
+    assert found["bootstrap"] == ["b", "made"]
+    # Those of all clusters, and that of the one that has a bootstrap machine.
+    assert found["bootstrap_complete"] == ["shared1", "lb-made", "shared2"]
+    assert found["bootstrap_off"] == ["b-boot"]
+    assert set(found["machine_boot"]) == {"a-w1", "b-boot", "b-cp", "made-cp"}
+
+
 @pytest.mark.parametrize(
     ("phase", "host", "outcomes", "why"),
     [

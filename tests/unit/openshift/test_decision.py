@@ -446,6 +446,16 @@ def test_the_bootstrap_file_is_published_only_until_the_bootstrap_is_complete() 
     assert decided(folder=folder(checksums=in_place), record=record, cluster=COMPLETE).publishable == ("worker.ign",)
 
 
+def test_what_agents_boot_is_published_until_the_cluster_is_installed() -> None:
+    """Their workers boot the same files, and may come after the masters."""
+    sums = {f"boot-artifacts/agent.x86_64-{end}": "a" for end in ("initrd.img", "rootfs.img", "vmlinuz")}
+    record = dataclasses.replace(RECORD, checksums=sums)
+    given = folder(checksums=sums, clock=None)
+    for cluster in (BOOTING, COMPLETE):
+        assert decided(folder=given, record=record, cluster=cluster).publishable == tuple(sums), cluster
+    assert decided(folder=given, record=record, cluster=READY).publishable == ()
+
+
 def test_notes_say_what_does_not_work_and_what_is_unknown() -> None:
     (note,) = decided(folder=WITHOUT_STATE).notes
     assert "wait-for and gather do not work" in note

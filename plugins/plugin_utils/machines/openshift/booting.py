@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import agent_booting
 
 Row = c.Mapping[str, t.Any]
 Rows = list[dict[str, t.Any]]
@@ -22,6 +23,8 @@ AWAITED = "cluster_openshift_awaited"
 JOINING = "cluster_openshift_joining"
 #: Ignition files by the role of the machines that are installed with them.
 _FILES = {machines.BOOTSTRAP: "bootstrap.ign", machines.MASTER: "master.ign", machines.WORKER: "worker.ign"}
+#: Of a master that installs itself: the ignition file of the live system.
+_IN_PLACE = "bootstrap-in-place-for-live-iso.ign"
 _ARTIFACTS = ("kernel", "initramfs", "rootfs")
 #: CoreOS fetches its root file system and its ignition file by network before anything is on the disk.
 _ARGUMENTS = ("rd.neednet=1",)
@@ -41,6 +44,9 @@ def read(clusters: c.Mapping[str, Row]) -> dict[str, Rows]:
     """
     found: dict[str, Rows] = {"artifacts": [], "ignitions": [], "profiles": []}
     for name, variables in clusters.items():
+        if JOINING not in variables:
+            for kind, rows in agent_booting.read(name, variables.get(INSTALLATION) or {}, _names(variables)).items():
+                found[kind] += rows
         files = _files(variables)
         if not files or _is_at_rest(variables):
             continue
@@ -55,11 +61,16 @@ def _files(variables: Row) -> dict[str, str]:
     if JOINING in variables:
         # Each machine of an installed cluster can be added by a pointer, whatever the cluster was installed by.
         return {role: _FILES[role] for role in (machines.MASTER, machines.WORKER)}
-    made: Row = variables.get(INSTALLATION) or {}
-    names = made.get("publishable") or variables.get(AWAITED) or ()
-    gone = inventory.bootstrap_is("complete", variables)
+    names, gone = _names(variables), inventory.bootstrap_is("complete", variables)
     # The file of the bootstrap machine has the keys of the cluster.
-    return {role: file for role, file in _FILES.items() if file in names and not (gone and role == machines.BOOTSTRAP)}
+    files = {role: file for role, file in _FILES.items() if file in names and not (gone and role == machines.BOOTSTRAP)}
+    return files | ({machines.MASTER: _IN_PLACE} if _IN_PLACE in names else {})
+
+
+def _names(variables: Row) -> c.Collection[str]:
+    """Files of the installation that there are, or that this run is going to make."""
+    made: Row = variables.get(INSTALLATION) or {}
+    return made.get("publishable") or variables.get(AWAITED) or ()
 
 
 def _is_at_rest(variables: Row) -> bool:
@@ -142,6 +153,7 @@ def _profile(cluster: str, role: str, file: str, variables: Row) -> dict[str, t.
         "cluster": cluster,
         **{kind: f"{cluster}/{kind}" for kind in _ARTIFACTS},
         "ignition": f"{cluster}/{file}",
+        **({"live": True} if file == _IN_PLACE else {}),
         "arguments": [*_ARGUMENTS, "ip=dhcp6" if ":" in first else "ip=dhcp"],
     }
 
@@ -150,8 +162,13 @@ def _overridden(derived: Row, given: c.Sequence[Row]) -> dict[str, t.Any]:
     found = dict(derived)
     for one in given:
         if _fits(one, derived):
-            found |= {key: value for key, value in one.items() if key != "cluster"}
+            found |= {key: value for key, value in one.items() if key not in _kept(one, derived)}
     return found
+
+
+def _kept(given: Row, derived: Row) -> tuple[str, ...]:
+    """Keys that stay as they are derived. A live system finds the disk itself, so what is given for all clusters is not meant for it."""
+    return ("cluster", "install_device") if derived.get("live") and not given.get("cluster") else ("cluster",)
 
 
 def _fits(given: Row, derived: Row) -> bool:

@@ -43,6 +43,36 @@ def test_machines_boot_the_release_with_the_ignition_file_of_their_role() -> Non
     }
 
 
+IN_PLACE = "bootstrap-in-place-for-live-iso.ign"
+
+
+def test_a_master_that_installs_itself_boots_a_live_system_and_its_workers_are_installed_as_usual() -> None:
+    names = {IN_PLACE: "a" * 64, "worker.ign": "c" * 64}
+    found = booting.read({"ocp": {**OCP, booting.INSTALLATION: {**INSTALLATION, "publishable": names}}})
+    by = {one["role"]: one for one in found["profiles"]}
+    assert set(by) == {"master", "worker"} and "live" not in by["worker"]
+    assert (by["master"]["ignition"], by["master"]["live"]) == (f"ocp/{IN_PLACE}", True)
+    assert by["master"]["arguments"] == ["rd.neednet=1", "ip=dhcp"]
+    assert [one["path"] for one in found["artifacts"]] == ["ocp/kernel", "ocp/initramfs", "ocp/rootfs"]
+    assert not [one for one in found["artifacts"] if "secret" in one], "they are those of the release"
+    assert booting.read({"ocp": {booting.AWAITED: [IN_PLACE]}})["ignitions"][0]["assumed"]
+
+
+def test_a_disk_for_all_clusters_is_not_for_a_live_system_that_finds_its_own() -> None:
+    derived = booting.read(
+        {"ocp": OCP, "edge": {booting.INSTALLATION: {**INSTALLATION, "publishable": {IN_PLACE: "a" * 64}}}}
+    )
+    profile = {"role": "master", "install_device": "/dev/sda", "arguments": ["ip=eno1:dhcp"]}
+    given: dict[str, t.Any] = {"artifacts": [], "ignitions": [], "profiles": [profile]}
+    by = {(one["cluster"], one["role"]): one for one in booting.with_given(derived, given)["profiles"]}
+    assert by["ocp", "master"]["install_device"] == "/dev/sda"
+    assert "install_device" not in by["edge", "master"] and by["edge", "master"]["arguments"] == ["ip=eno1:dhcp"]
+    # dns_pxe refuses it.
+    given["profiles"] = [{**profile, "cluster": "edge"}]
+    found = booting.with_given(derived, given)["profiles"]
+    assert [one["install_device"] for one in found if one["cluster"] == "edge"] == ["/dev/sda"]
+
+
 @pytest.mark.parametrize(
     ("networks", "argument"),
     [
