@@ -38,7 +38,11 @@ class Site(t.NamedTuple):
 
     def play(self, *arguments: str, **cluster: t.Any) -> tuple[int, str]:
         tool = launcher.write(self.place, keys=self.keys, calls=str(self.place / "calls"))
-        given = {"cluster_openshift_folder": str(self.folder), "cluster_openshift_installer": str(tool)}
+        given = {
+            "cluster_openshift_folder": str(self.folder),
+            "cluster_openshift_installer": str(tool),
+            "cluster_openshift_method": "in_place",
+        }
         return played(self.place, "files", *arguments, **{**given, **cluster})
 
 
@@ -63,6 +67,16 @@ def test_files_are_created_once_and_no_secret_is_shown(site: Site) -> None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
     contents = support.contents(support.ignition(site.folder / "bootstrap-in-place-for-live-iso.ign"))
     assert any(b"intel_iommu=on" in content for content in contents.values()), "the MachineConfig of the inventory"
+
+
+def test_what_an_agent_boots_is_created_once_and_no_secret_is_shown(site: Site) -> None:
+    outputs = [site.play(*arguments, cluster_openshift_method="agent") for arguments in (("--check",), (), ())]
+    assert [code for code, _output in outputs] == [0, 0, 0], outputs[-1][1][-4000:]
+    assert "changed=0" in outputs[2][1] and "are used again" in outputs[2][1]
+    names = {path.name for path in (site.folder / "boot-artifacts").iterdir()}
+    assert names == {"agent.x86_64-initrd.img", "agent.x86_64-rootfs.img", "agent.x86_64-vmlinuz"}
+    for _code, shown in outputs:
+        assert not any(secret in shown for secret in (*SECRETS, "PRIVATE KEY"))
 
 
 def test_changed_inputs_stop_the_run_and_are_named(site: Site) -> None:

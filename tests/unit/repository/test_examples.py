@@ -202,6 +202,31 @@ def test_the_installer_of_openshift_accepts_what_an_example_gives_it(example: st
     }
     config = files["install-config.yaml"]
     assert (config["metadata"]["name"], config["baseDomain"]) == ("edge", "example.com")
-    assert config["bootstrapInPlace"]["installationDisk"] == hostvars["sno-0"]["hwaccel_install_device"]
+    assert config["platform"] == {"none": {}} and "bootstrapInPlace" not in config
+    (host,) = files["agent-config.yaml"]["hosts"]
+    assert host["rootDeviceHints"] == {"deviceName": hostvars["sno-0"]["hwaccel_install_device"]}
+    assert host["interfaces"][0]["macAddress"] == hostvars["sno-0"]["hwaccel_mac"]
     spec = files["openshift/99_hwaccel-gpu-machineconfig-master.yaml"]["spec"]
     assert spec["kernelArguments"] == ["intel_iommu=on", "iommu=pt"]
+
+
+def test_a_machine_of_an_example_boots_the_agent_without_a_word_of_it_in_the_inventory() -> None:
+    groups, hostvars = inventory_of("sno-edge")
+    names = [f"boot-artifacts/agent.x86_64-{end}" for end in ("initrd.img", "rootfs.img", "vmlinuz")]
+    known = {
+        **hostvars,
+        "edge": {**hostvars["edge"], "cluster_openshift_awaited": names, "hwaccel_without_nodes": True},
+    }
+    found = machine_inventory(groups, "dns_pxe", known, "boot")
+    settings = Inventory(groups, known).settings("dns_pxe", "boot", address="192.0.2.2", **found)
+    site, wrong = model.read(settings)
+    assert site and wrong == [] and faults.found(site, settings) == []
+    (machine,) = site.machines
+    assert site.installed_now(machine) and site.boots_keys(machine)
+    # What the inventory says now is enough for it to be installed, and to be started.
+    assert [name for name, one in machine_inventory(groups, "phases", hostvars, "").items() if one["hosts"]] == [
+        "installation",
+        "dns_pxe",
+        "machine_boot",
+        "nodes_joined",
+    ]

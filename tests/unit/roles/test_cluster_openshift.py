@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import pathlib
 
+import pytest
+
 from ansible_collections.hwaccel.gpu.tests.unit.roles.openshift_play import SECRET, played
 
 
-def test_what_the_installer_would_get_is_shown_without_secrets(tmp_path: pathlib.Path) -> None:
-    code, output = played(tmp_path, "main")
+@pytest.mark.parametrize(
+    ("method", "shown"), [("agent", "rendezvousIP: 192.0.2.11"), ("in_place", "bootstrapInPlace:")]
+)
+def test_what_the_installer_would_get_is_shown_without_secrets(method: str, shown: str, tmp_path: pathlib.Path) -> None:
+    code, output = played(tmp_path, "main", cluster_openshift_method=method)
     assert code == 0, output[-3000:]
-    assert "bootstrapInPlace:" in output and "pullSecret: hash " in output and "99-hwaccel-gpu-master" in output
+    assert shown in output and "pullSecret: hash " in output and "99-hwaccel-gpu-master" in output
     assert SECRET not in output
     assert "changed=0" in output
 
