@@ -122,7 +122,10 @@ _value:
 
 
 def _booted(groups: dict[str, list[str]], hostvars: t.Any, host: t.Any) -> dict[str, t.Any]:
-    return {**dns_pxe.read(groups, hostvars, host), **booting.of_server(groups, hostvars, host)}
+    found = {**dns_pxe.read(groups, hostvars, host), **booting.of_server(groups, hostvars, host)}
+    # No machine is installed of a cluster whose nodes are unknown.
+    joined = {name: one for name, one in found["joined"].items() if not booting.is_unmade(hostvars.get(name, {}))}
+    return {**found, "joined": joined}
 
 
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {

@@ -127,6 +127,26 @@ def test_boot_servers_get_what_openshift_install_has_made() -> None:
     assert machine_inventory(groups, "dns_pxe", hosts, "boot")["profiles"] == hosts["boot"]["dns_pxe_profiles"]
 
 
+def test_machines_of_a_cluster_whose_files_could_not_be_made_stay_as_they_are_and_others_are_installed() -> None:
+    groups = {"gpu_clusters": ["edge", "sno"], "boot_servers": ["boot"], "control_plane": ["e0", "s0"]}
+    awaited = {"hwaccel_without_nodes": True, "cluster_openshift_awaited": ["master.ign", "worker.ign"]}
+    failed = {"hwaccel_phase_outcomes": {"installation": {"state": "failed"}}}
+    hosts: dict[str, dict[str, t.Any]] = {
+        "edge": {**awaited, "ansible_facts": failed},
+        "sno": {**awaited, "ansible_facts": {"hwaccel_phase_outcomes": {"installation": {"state": "done"}}}},
+        "boot": {},
+        "e0": {"hwaccel_cluster": "edge"},
+        "s0": {"hwaccel_cluster": "sno"},
+    }
+    found = machine_inventory(groups, "dns_pxe", hosts, "boot")
+    assert {one["cluster"] for one in found["profiles"]} == {"sno"}
+    assert not [one for one in (*found["artifacts"], *found["ignitions"]) if one["path"].startswith("edge/")]
+    assert found["joined"] == {"sno": []}, "the nodes of edge are unknown, so that none of its machines is installed"
+    assert [one["name"] for one in found["machines"]] == ["e0", "s0"], "they keep their addresses and names"
+    hosts["edge"]["ansible_facts"] = {}
+    assert machine_inventory(groups, "dns_pxe", hosts, "boot")["joined"] == {"edge": [], "sno": []}
+
+
 def test_nodes_whose_requests_are_approved() -> None:
     groups = {
         "gpu_clusters": ["ocp", "edge"],

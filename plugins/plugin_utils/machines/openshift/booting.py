@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inventory, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, inventory, machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import agent_booting
 
@@ -21,6 +21,8 @@ AWAITED = "cluster_openshift_awaited"
 #: Another one, of a cluster that was installed when the run began: machines that are added (hosts), whether the program of the release is there (artifacts),
 #: and ignition files by their names (pointers). Those of the folder may have an authority that the cluster does not have any more.
 JOINING = "cluster_openshift_joining"
+#: Another one: how the phases of this run have ended.
+_OUTCOMES = "hwaccel_phase_outcomes"
 #: Ignition files by the role of the machines that are installed with them.
 _FILES = {machines.BOOTSTRAP: "bootstrap.ign", machines.MASTER: "master.ign", machines.WORKER: "worker.ign"}
 #: Of a master that installs itself: the ignition file of the live system.
@@ -56,6 +58,12 @@ def read(clusters: c.Mapping[str, Row]) -> dict[str, Rows]:
     return found
 
 
+def is_unmade(variables: Row) -> bool:
+    """Whether this run could not make the files of a cluster, so that its machines stay as they are. variables: of its host."""
+    outcomes = (variables.get("ansible_facts") or {}).get(_OUTCOMES) or {}
+    return bool((outcomes.get("installation") or {}).get("state") == closing.FAILED)
+
+
 def _files(variables: Row) -> dict[str, str]:
     """Ignition files by the role of their machines."""
     if JOINING in variables:
@@ -70,7 +78,7 @@ def _files(variables: Row) -> dict[str, str]:
 def _names(variables: Row) -> c.Collection[str]:
     """Files of the installation that there are, or that this run is going to make."""
     made: Row = variables.get(INSTALLATION) or {}
-    return made.get("publishable") or variables.get(AWAITED) or ()
+    return made.get("publishable") or (() if is_unmade(variables) else variables.get(AWAITED)) or ()
 
 
 def _is_at_rest(variables: Row) -> bool:
