@@ -36,8 +36,8 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
         *([f"load modules of the kernel: {', '.join(plan['modules'])}"] if plan.get("modules") else []),
         *(["load settings of the kernel"] if plan.get("kernel") else []),
         *(["restore settings of the kernel"] if plan.get("sysctls") else []),
-        *(f"download {one['path']}" for one in plan.get("artifacts") or ()),
-        *(f"copy {one['path']}" for name in ("loaders", "protected") for one in plan.get(name) or ()),
+        *(f"download {_marked(one)}" for one in plan.get("artifacts") or ()),
+        *(f"copy {_marked(one)}" for name in ("loaders", "protected") for one in plan.get(name) or ()),
         *(f"drain {one['backend']}/{one['server']}" for one in plan.get("drains") or ()),
         *_counted("write", written),
         *_counted("restore", plan.get("restores") or ()),
@@ -46,6 +46,10 @@ def predicted(plan: _Plan, *, absent: bool, restarts: bool = True) -> list[str]:
         *(f"{_VERBS[one['state']]} {one['unit']}" for one in plan.get("actions") or () if restarts),
         *(f"{'restart' if one['active'] else 'stop'} {one['unit']}" for one in plan.get("released") or ()),
     ]
+
+
+def _marked(file: _Plan) -> str:
+    return f"{file['path']} (assumed: this run makes it first)" if file.get("assumed") else str(file["path"])
 
 
 #: Of a plan, what is done without a line in `predicted`.
