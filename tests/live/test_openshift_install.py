@@ -35,8 +35,12 @@ MACHINES: dict[str, dict[str, t.Any]] = {
 
 
 class Site:
-    def __init__(self, place: pathlib.Path, world: Installing) -> None:
-        self.place, self.world = place, world
+    """machines: of the inventory, by groups. variables: of the cluster's host."""
+
+    def __init__(
+        self, place: pathlib.Path, world: Installing, machines: dict[str, dict[str, t.Any]], **variables: t.Any
+    ) -> None:
+        self.place, self.world, self.machines, self.variables = place, world, machines, variables
         self.folder = place / "installations" / "ocp"
         self.placed = place / "kubeconfig of ocp"
         (place / "tool").mkdir()
@@ -46,7 +50,8 @@ class Site:
         self.tool.write_text(
             f'#!/bin/sh\n"{tool}" "$@" || exit $?\n'
             f'for last; do [ "$before" = --dir ] && dir=$last; before=$last; done\n'
-            f'case " $* " in *" create ignition-configs "*) cp "{world.kubeconfig}" "$dir/auth/kubeconfig";; esac\n',
+            'case " $* " in *" create ignition-configs "*|*" create single-node-ignition-config "*|*" create pxe-files "*)\n'
+            f'cp "{world.kubeconfig}" "$dir/auth/kubeconfig";; esac\n',
             encoding="utf-8",
         )
         self.tool.chmod(0o755)
@@ -72,18 +77,18 @@ class Site:
             "hwaccel_kubeconfig_file": str(self.placed),
             **{f"cluster_openshift_{phase}_timeout": 120 for phase in ("api", "bootstrap", "nodes", "install")},
             "cluster_openshift_installer": str(self.tool),
+            **self.variables,
             **variables,
         }
-        return site.playbook(
-            "cluster_openshift", {"ocp": host}, *arguments, machines=machines or MACHINES, warnings=warnings
-        )
+        given = machines or self.machines
+        return site.playbook("cluster_openshift", {"ocp": host}, *arguments, machines=given, warnings=warnings)
 
 
 @pytest.fixture(scope="module")
 def ocp(make_sandbox: MakeSandbox, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     place = tmp_path_factory.mktemp("ocp")
     with Installing(make_sandbox({"pools": []}), place) as world:
-        yield Site(place, world)
+        yield Site(place, world, MACHINES)
 
 
 def test_check_mode_tells_the_steps_and_touches_nothing(ocp: Site) -> None:

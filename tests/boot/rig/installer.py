@@ -78,6 +78,16 @@ FETCHES = Program(f"{_FETCH}poweroff -f\n")
 #: Really installs a system: it writes a bootable sector to the disk, and reboots like an installer.
 INSTALLS = Program(f"{_FETCH}cat /sector >/dev/vda; sync; reboot -f\n", (BLOCK,))
 
+#: A live system that installs itself by its ignition file, which is in its initramfs or at the URL in its arguments.
+LIVE = Program(
+    f"""for a in $(cat /proc/cmdline); do case $a in
+ignition.config.url=*) wget -q -O /config.ign ${{a#*=}};; coreos.live.rootfs_url=*) wget -q -O /rootfs ${{a#*=}};; esac; done
+echo "{INSTALLED} $(sha256sum /config.ign | cut -c1-64) $(sha256sum /rootfs | cut -c1-64) $(cat /name)"
+cat /sector >/dev/vda; sync; reboot -f
+""",
+    (BLOCK,),
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Installer:
