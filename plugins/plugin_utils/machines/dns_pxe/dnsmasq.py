@@ -29,7 +29,7 @@ NEVER, CLIENTS, ALWAYS = "never", "clients", "always"
 class Boot:
     """A kind of client, and its boot file. codes: of its architecture, in DHCP option 93. machine: tag of machines that may boot in this way.
 
-    only_tftp: whether the boot file loads others by TFTP only, so that it cannot load what is not served in this way.
+    ipxe_file: of iPXE, for those whose boot file is loaded by TFTP: pxelinux and the signed GRUB of Debian 12 load others by TFTP only.
     """
 
     tag: str
@@ -38,12 +38,11 @@ class Boot:
     file: str
     ipxe_file: str = ""
     by_http: bool = False
-    only_tftp: bool = False
 
 
 #: Codes of IANA's registry "Processor Architecture Types" (RFC 4578, RFC 5970). Many firmwares for x86_64 send 7, although the registry has 9.
 BOOTS = (
-    Boot("client-bios", (0,), "bios", "pxelinux.0", "undionly.kpxe", only_tftp=True),
+    Boot("client-bios", (0,), "bios", "pxelinux.0", "undionly.kpxe"),
     Boot("client-efi64", (7, 9), "uefi", "shimx64.efi", "snponly.efi"),
     Boot("client-arm64", (11,), "uefi-aarch64", "shimaa64.efi", "snponly-arm64.efi"),
     Boot("client-http64", (16,), "uefi", "httpx64.efi", by_http=True),

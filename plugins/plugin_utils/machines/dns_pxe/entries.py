@@ -126,7 +126,7 @@ def _entry(site: Site, machine: Machine, base: str, linuxefi: bool) -> dict[str,
         "grub": grub(machine.architecture),
         "disk_loaders": [*(f"{vendor}/shim{suffix}.efi" for vendor in _VENDORS), f"BOOT/BOOT{suffix.upper()}.EFI"],
     }
-    # pxelinux has no HTTP, so a machine with a BIOS boots what holds keys by iPXE.
+    # pxelinux has no HTTP, so that iPXE comes first.
     by_tftp = {**model, "install": None} if site.boots_keys(machine) else model
     return {
         f"{PXELINUX}/{name}": templating.render("dns_pxe", "machine.pxelinux.cfg", **by_tftp),

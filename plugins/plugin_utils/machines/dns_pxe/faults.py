@@ -215,10 +215,14 @@ def _by_tftp(site: Site, settings: Settings) -> c.Iterator[Fault]:
     if settings["ipxe"] != dnsmasq.NEVER:
         return
     for machine in filter(site.boots_keys, site.machines):
-        if any(one.only_tftp for one in dnsmasq.boot_kinds(machine)):
+        kinds = dnsmasq.boot_kinds(machine)
+        if (
+            not any(one.by_http and one.file in settings["loaders"] for one in kinds)
+            or machine.firmware != machines.UEFI
+        ):
             what = f"machine {machine.name} cannot boot files that hold keys"
-            why = "these are served by HTTP only, as TFTP would give them to everybody, and a BIOS without iPXE has no HTTP"
-            next_step = "set dns_pxe_ipxe to clients or always, or hwaccel_firmware to uefi if the machine has no BIOS"
+            why = "these are served by HTTP only, as TFTP would give them to everybody, and its boot loader has no HTTP"
+            next_step = "set dns_pxe_ipxe to clients or always; or hwaccel_firmware to uefi, and a loader for HTTP boot in dns_pxe_loaders"
             yield Fault(what, f"dns_pxe_machines: {machine.name}", why, next_step)
 
 

@@ -60,7 +60,7 @@ def needed(site: Site, settings: Settings) -> tuple[str, ...]:
             found += _FILES[boot.tag]
     if settings["ipxe"] == dnsmasq.CLIENTS:
         keyed = [one for machine in site.machines if site.boots_keys(machine) for one in dnsmasq.boot_kinds(machine)]
-        found += dict.fromkeys(one.ipxe_file for one in keyed if one.only_tftp)
+        found += dict.fromkeys(one.ipxe_file for one in keyed if one.ipxe_file)
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ LOADERS = {
     "shimx64.efi": "/usr/lib/shim/shimx64.efi.signed",
     "grubx64.efi": "/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
     "undionly.kpxe": "/usr/lib/ipxe/undionly.kpxe",
+    "snponly.efi": "/usr/lib/ipxe/snponly.efi",
 }
 
 

@@ -132,19 +132,22 @@ def test_nobody_gets_it_once_its_machines_have_joined() -> None:
     assert KEYS in result["absent"] and result["protected"] == []
 
 
-def test_a_bios_gets_ipxe_first_where_what_it_boots_holds_keys() -> None:
+def test_machines_get_ipxe_first_where_what_they_boot_holds_keys() -> None:
+    """pxelinux and the signed GRUB of Debian 12 have no HTTP."""
     lines = files(agent())[CONF].splitlines()
-    boots = [line.removeprefix("dhcp-boot=tag:machine,") for line in lines if "tag:client-bios,tag:!ipxe" in line]
-    assert boots == [
+    boots = [line.removeprefix("dhcp-boot=tag:machine,") for line in lines if ",tag:!ipxe" in line]
+    assert boots[:4] == [
         f"tag:bios,tag:client-bios,tag:!ipxe,tag:keys,undionly.kpxe,,{SERVER}",
         f"tag:bios,tag:client-bios,tag:!ipxe,tag:!keys,pxelinux.0,,{SERVER}",
+        f"tag:uefi,tag:client-efi64,tag:!ipxe,tag:keys,snponly.efi,,{SERVER}",
+        f"tag:uefi,tag:client-efi64,tag:!ipxe,tag:!keys,shimx64.efi,,{SERVER}",
     ]
-    assert f"dhcp-boot=tag:machine,tag:uefi,tag:client-efi64,tag:!ipxe,shimx64.efi,,{SERVER}" in lines
     tagged = {line.rsplit(",", 1)[1]: "set:keys" in line for line in lines if line.startswith("dhcp-host=")}
     assert tagged == {"other-0": False, "master-0": True, "worker-0": True}
     given = agent()
     site, _faults = model.read(given)
-    assert site and "undionly.kpxe" in systems.needed(site, given)
+    # The disk is booted by GRUB, and other-0 by pxelinux.
+    assert site and {"undionly.kpxe", "snponly.efi", "grubx64.efi", "pxelinux.0"} <= set(systems.needed(site, given))
     assert "tag:keys" not in files(settings())[CONF], "others boot as before"
 
 
@@ -238,13 +241,16 @@ def test_a_problem_is_reported_with_the_next_step(changed: dict[str, t.Any], exp
     assert found and "Next: " in found[0], faults(agent(**changed))
 
 
-def test_without_ipxe_uefi_and_machines_that_boot_no_keys_are_no_problem() -> None:
+def test_without_ipxe_a_loader_for_http_boot_is_enough() -> None:
     uefi = [
         OTHER,
         machine("master-0", "master", 11, firmware="uefi"),
         machine("worker-0", "worker", 21, firmware="uefi"),
     ]
-    assert faults(agent(ipxe="never", machines=uefi)) == []
+    given = agent(ipxe="never", machines=uefi)
+    assert len([one for one in faults(given) if "cannot boot files that hold keys" in one]) == 2
+    given = agent(ipxe="never", machines=uefi, loaders={"httpx64.efi": "/srv/httpx64.efi"})
+    assert not [one for one in faults(given) if "cannot boot files that hold keys" in one]
 
 
 def test_a_missing_source_is_a_problem_until_the_file_is_there() -> None:
