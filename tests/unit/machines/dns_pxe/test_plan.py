@@ -483,7 +483,7 @@ def test_an_ignition_file_that_is_given_itself_is_written_once() -> None:
     path = f"{plan.IGNITION}/worker.ign"
     first = plan.plan(host(), given, findings(settings()))
     assert first["faults"] == [] and path in first["changes"]
-    assert "worker.ign" not in [one["path"] for one in first["ignitions"]]
+    assert "ignition/worker.ign" not in [one["path"] for one in first["protected"]]
     assert f"={base64.b64encode(POINTER.encode()).decode()} {path}\n" in first["sealed"]
     assert POINTER not in "".join(first["diff"]), "those of others may have the hash of a password"
     observed, found = after(settings())
