@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from ansible.plugins.action import ActionBase
@@ -50,17 +51,15 @@ class ActionModule(ActionBase):
             why = [] if args["reads"] else self._held(args["phase"], role, variables)
             outcome = closing.ended(closing.HELD, batch, why) if why else closing.begun(batch)
             return self._kept(result | {"held": bool(why)}, args, variables, outcome)
-        if closing.stopped(variables["inventory_hostname"], self._outcomes(role, variables)):
+        mine = variables["inventory_hostname"]
+        if closing.stopped(mine, self._before(role, variables, variables["ansible_play_hosts_all"])):
             return result | {"stop": True}
         return self._kept(result, args, variables, closing.begun(batch))
 
-    def _outcomes(self, role: str, variables: Row) -> dict[str, Row]:
-        """Of machines of the play that have one."""
-        known = {
-            name: _variables.fact(variables["hostvars"].raw_get(name), f"{role}_outcome")
-            for name in variables["ansible_play_hosts_all"]
-        }
-        return {name: one for name, one in known.items() if one}
+    def _before(self, role: str, variables: Row, order: t.Sequence[str]) -> Row:
+        """Of machines of the play in an earlier batch."""
+        of = functools.partial(_outcome, role, variables["hostvars"])
+        return closing.before(variables["inventory_hostname"], order, of)
 
     def _held(self, phase: str, role: str, variables: Row) -> list[str]:
         mine, value = str(variables["inventory_hostname"]), variables.get("hwaccel_cluster")
@@ -68,9 +67,17 @@ class ActionModule(ActionBase):
         clusters = _phases.clusters(mine, named, variables)
         if why := phases.held(phase, mine, clusters, _phases.serving(mine, clusters, variables)):
             return why
-        peers = {name for one in clusters.values() for name in one["phases"].get(phase, {}).get("hosts", ())}
-        outcomes = self._outcomes(role, variables) if len(variables["ansible_play_batch"]) < len(peers) else {}
-        ended = closing.stopped(mine, {name: one for name, one in outcomes.items() if name in peers})
+        rows = [one["phases"].get(phase, {}) for one in clusters.values()]
+        peers = {name for row in rows for name in row.get("hosts", ())}
+        if len(variables["ansible_play_batch"]) >= len(peers):
+            return []
+        order = [name for name in variables["ansible_play_hosts_all"] if name in peers]
+        if any(row.get("serves") for row in rows):
+            # Those before it may serve other clusters, and be done although one of the same cluster has failed.
+            found = {name: one for name in order if (one := _outcome(role, variables["hostvars"], name))}
+        else:
+            found = self._before(role, variables, order)
+        ended = closing.stopped(mine, found)
         return ["all machines of an earlier batch failed"] if ended else []
 
     def _ended(self, variables: Row, role: str, batch: list[str], args: Row) -> Row:
@@ -106,6 +113,11 @@ class ActionModule(ActionBase):
         if args["phase"]:
             facts[_phases.OUTCOMES] = {**_variables.fact(variables, _phases.OUTCOMES), args["phase"]: outcome}
         return result | {"ansible_facts": facts}
+
+
+def _outcome(role: str, hostvars: t.Any, name: str) -> Row:
+    """Empty if it has none."""
+    return _variables.fact(hostvars.raw_get(name), f"{role}_outcome")
 
 
 def _openings(variables: Row) -> list[str]:

@@ -11,6 +11,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils._computing import of_r
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import approving, phases
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import inventory as dns_pxe
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Once
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer import inventory as load_balancer
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import booting
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import inventory as openshift
@@ -144,7 +145,7 @@ def machine_inventory(
 ) -> dict[str, t.Any]:
     """See DOCUMENTATION."""
     more = (installer,) if installer else ()
-    return of_role("machine_inventory", role, _READERS)(groups, hostvars, host, *more)
+    return of_role("machine_inventory", role, _READERS)(groups, Once(hostvars), host, *more)
 
 
 class FilterModule:

@@ -43,15 +43,20 @@ _raw:
 """
 
 import collections.abc as c
+import importlib
 import typing as t
 
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _phases, _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import machines as package
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import phases
 
 #: An empty list of hosts is an error.
 _NOBODY = "all:!all"
+#: What filters of a phase with many machines import when they are called. Each task of each machine has a process of its own, so the one that they are forked
+#: from has it before.
+_PACKAGES = {"machine_boot": ("boot.role", "boot.virtual")}
 
 
 class LookupModule(LookupBase):
@@ -64,6 +69,8 @@ class LookupModule(LookupBase):
         found = self._planned(known, phase) if _whole(known) else {}
         if not found.get("hosts"):
             return [1] if self.get_option("batches") else [_NOBODY]
+        for name in _PACKAGES.get(phase, ()):
+            importlib.import_module(f"{package.__name__}.{name}")
         if not self.get_option("batches"):
             return list(found["hosts"])
         if known.get("hwaccel_phase_part") == "preflight":
@@ -74,7 +81,9 @@ class LookupModule(LookupBase):
         only = _variables.plain(self._templar.template(known.get("hwaccel_only_clusters") or ""))
         # A check of the syntax has no variables of hosts.
         hostvars = known.get("hostvars") or {}
-        found = phases.planned(known["groups"], hostvars, only)
+        # The others would read all machines of theirs, in each of the plays.
+        names = ["machine_boot" if phase == "hypervisors" else phase]
+        found = phases.planned(known["groups"], hostvars, only, names)
         if phase == "hypervisors":
             return {"hosts": phases.hypervisors(known["groups"], hostvars, found)}
         if known.get("hwaccel_phase_part") == "preflight" or not found.get(phase, {}).get("hosts"):

@@ -17,6 +17,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 # The files are read in the process that forks workers, so that not every worker reads them.
 _variables.public()
 _variables.facts()
+_variables.default_names()
 
 
 class CheckingAction(ActionBase):
@@ -32,7 +33,7 @@ class CheckingAction(ActionBase):
         variables: of the task. hosts: more hosts whose variables are checked. machines: hosts of which only the cluster is checked.
         """
         mine = str(variables.get("inventory_hostname", "localhost"))
-        faults = _variables.faults(mine, variables, self._templar.template)
+        faults = _variables.faults(mine, _variables.without_idle_defaults(variables), self._templar.template)
         hostvars = variables.get("hostvars", {})
         for host in dict.fromkeys([*self._clusters(variables), *hosts]):
             if host != mine and host in hostvars:

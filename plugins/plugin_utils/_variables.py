@@ -25,6 +25,7 @@ _NAME = re.compile(r"'([A-Za-z_]\w*)' is undefined")
 _PART = re.compile(r"has no (?:attribute|element) '?([^'.\s]+)'?")
 _HOST = re.compile(r"hostvars\['([^']+)'\]")
 _INTERNAL = re.compile(r"<class|object of type|\b\w+ object\b|Error\b|template string|Traceback")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _LONGEST = 200
 
 
@@ -68,6 +69,26 @@ def without_defaults(variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {name: value for name, value in variables.items() if name not in defaults or value != defaults[name]}
 
 
+@functools.cache
+def default_names() -> dict[str, frozenset[str]]:
+    """By variable of a role whose default is a template, each name in that default, whether it is one of a variable or not."""
+    found = {name: str(value) for name, value in _defaults().items() if any(_texts("", value))}
+    return {name: frozenset(_WORD.findall(text)) for name, text in found.items()}
+
+
+def without_idle_defaults(variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The variables without those that have the default of their role where nothing that it mentions is set.
+
+    Such a value is the same on every machine and no fault of the user. To evaluate it costs as much as to evaluate one that was set, for each machine anew.
+    """
+    defaults, names = _defaults(), default_names()
+    return {
+        name: value
+        for name, value in variables.items()
+        if name not in names or value != defaults[name] or not names[name].isdisjoint(variables)
+    }
+
+
 def faults(host: str, variables: c.Mapping[str, t.Any], template: c.Callable[[t.Any], t.Any]) -> list[str]:
     """Errors in the public variables that are set, in order of their names.
 
@@ -106,8 +127,8 @@ def of_machines(role: str, variables: c.Mapping[str, t.Any], template: c.Callabl
 
     They must not contain undefined values.
     """
-    known = options()[role]
-    given = {name: plain(template(variables[name])) for name in known if name in variables}
+    known, looked_at = options()[role], without_idle_defaults(variables)
+    given = {name: plain(template(looked_at[name])) for name in known if name in looked_at}
     return [str(fault) for fault in inputs.judge(role, known, given)]
 
 

@@ -62,6 +62,19 @@ def stopped(name: str, outcomes: _Rows) -> bool:
     return any(all(outcomes.get(other, {}).get("state") != DONE for other in batch) for batch in batches)
 
 
+def before(name: str, order: c.Sequence[str], of: c.Callable[[str], Row]) -> Row:
+    """Outcomes by machine of the last batch before the one of a machine, for `stopped`: after a batch of which all failed, no later one does anything.
+
+    order: of the machines of a play; one that is not in it has none before it. of: the outcome of one, empty if it has none. To read those of all machines for
+    each of them would take the square of their number.
+    """
+    for other in reversed(order[: order.index(name)] if name in order else ()):
+        one = of(other)
+        if one and name not in one["batch"]:
+            return {each: found for each in one["batch"] if each in order and (found := of(each))}
+    return {}
+
+
 def summarized(outcome: c.Mapping[str, t.Any] | None) -> Row:
     """The outcome in the summary: succeeded, state, reasons, changes, and report, which only machine_boot has. None: the run has not begun there."""
     found = outcome or {"state": NOT_BEGUN}

@@ -21,6 +21,27 @@ _MACHINE = {key: f"hwaccel_{key}" for key in ("mac", "firmware", "architecture",
 }
 
 
+class Once(c.Mapping[str, t.Any]):
+    """Variables by host, with those of each host read once: Ansible collects them anew each time, from the inventory, files and facts."""
+
+    def __init__(self, hostvars: Variables) -> None:
+        self._hostvars, self._read = hostvars, dict[str, t.Any]()
+
+    def __getitem__(self, host: str) -> t.Any:
+        if host not in self._read:
+            self._read[host] = self._hostvars[host]
+        return self._read[host]
+
+    def __contains__(self, host: object) -> bool:
+        return host in self._hostvars
+
+    def __iter__(self) -> c.Iterator[str]:
+        return iter(self._hostvars)
+
+    def __len__(self) -> int:
+        return len(self._hostvars)
+
+
 def clusters_of(groups: Groups, hostvars: Variables, host: str) -> list[str]:
     """The cluster of the host, or all if it sets none."""
     mine = hostvars[host].get("hwaccel_cluster")

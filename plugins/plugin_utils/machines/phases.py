@@ -15,7 +15,7 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closin
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster import inventory as cluster_inventory
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.data import batch
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.cluster.plan import in_batches
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.inventory import Groups, Once, Variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.findings import UPI
 
 Row = c.Mapping[str, t.Any]
@@ -90,13 +90,18 @@ PHASES = (
 )
 
 
-def planned(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "") -> dict[str, dict[str, t.Any]]:
+def planned(
+    groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "", names: c.Collection[str] = ()
+) -> dict[str, dict[str, t.Any]]:
     """By phase: serves; hosts, in the order of their batches; batches, the sizes of these, and least, the smallest that a batch may be.
 
-    only: names of clusters, all if empty. No phase has hosts of a cluster that is not installed.
+    only: names of clusters, all if empty. names: of phases, all if empty. No phase has hosts of a cluster that is not installed.
     """
-    clusters = cluster_inventory.installers(groups, hostvars, only)["clusters"]
-    return {phase.name: _planned(phase, groups, hostvars, clusters) for phase in PHASES}
+    known = Once(hostvars)
+    clusters = cluster_inventory.made_by(groups, known, only)
+    return {
+        phase.name: _planned(phase, groups, known, clusters) for phase in PHASES if not names or phase.name in names
+    }
 
 
 def named(name: str) -> Phase:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import typing as t
 
 import pytest
@@ -212,3 +213,37 @@ def test_the_installer_gets_both_at_any_time() -> None:
         ]
         names = [one["name"] for one in machine_inventory(TWOFOLD, "approvals", hosts, "ocp")["expected_nodes"]]
         assert names == ["m0", "w0", "boot"]
+
+
+class Counted(dict[str, dict[str, t.Any]]):
+    """Variables by host, with how often those of each were read."""
+
+    def __init__(self, hosts: dict[str, dict[str, t.Any]]) -> None:
+        super().__init__(hosts)
+        self.read: collections.Counter[str] = collections.Counter()
+
+    def __getitem__(self, host: str) -> dict[str, t.Any]:
+        self.read[host] += 1
+        return super().__getitem__(host)
+
+    def get(self, host: str, default: t.Any = None) -> t.Any:
+        # As a mapping of Ansible's does it.
+        return self[host] if host in self else default
+
+
+@pytest.mark.parametrize(
+    ("role", "host"),
+    [
+        ("approvals", "ocp"),
+        ("cluster", "ocp"),
+        ("cluster_openshift", "ocp"),
+        ("dns_pxe", "lb-0"),
+        ("installers", ""),
+        ("load_balancer", "lb-0"),
+        ("phases", ""),
+    ],
+)
+def test_each_host_is_read_once_at_most(role: str, host: str) -> None:
+    known = Counted({**HOSTS, "ocp": {**HOSTS["ocp"], "hwaccel_installer": "openshift"}})
+    machine_inventory(GROUPS, role, known, host)
+    assert set(known.read.values()) == {1}

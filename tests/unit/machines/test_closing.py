@@ -134,3 +134,41 @@ def test_the_reason_of_a_failure_is_the_message_with_the_next_step(
 def test_a_task_that_hides_its_result_is_only_named() -> None:
     (text,) = closing.reasons("Write credentials", {"msg": "password secret"}, hidden=True)
     assert "secret" not in text and "Write credentials" in text and "Next: " in text
+
+
+def before(name: str, outcomes: dict[str, dict[str, t.Any]], order: list[str]) -> tuple[bool, int]:
+    """Whether a run stops before a machine, and how many outcomes were read for that."""
+    read: list[str] = []
+
+    def of(other: str) -> dict[str, t.Any]:
+        read.append(other)
+        return outcomes.get(other, {})
+
+    return closing.stopped(name, closing.before(name, order, of)), len(read)
+
+
+def test_whether_a_run_stops_is_told_by_the_last_batch_before() -> None:
+    order = [f"m{number}" for number in range(200)]
+    batches = [order[at : at + 10] for at in range(0, 200, 10)]
+    states = [FAILED, *[closing.HELD] * 18]
+    for failed in (True, False):
+        outcomes = {
+            name: closing.ended(state if failed else DONE, batch)
+            for state, batch in zip(states, batches, strict=False)
+            for name in batch
+        }
+        assert before("m199", outcomes, order) == (failed, 20)
+        # As of all outcomes.
+        assert closing.stopped("m199", outcomes) is failed
+    # One of the batch has succeeded.
+    outcomes["m180"] = closing.ended(FAILED, batches[18])
+    assert before("m199", outcomes, order)[0] is False
+
+
+def test_batches_that_were_not_begun_and_outcomes_of_a_preflight_are_passed_over() -> None:
+    order = ["a", "b", "c"]
+    failed = closing.ended(FAILED, ["a"])
+    assert before("c", {"a": failed}, order)[0] is True
+    assert before("c", {"a": failed, "b": closing.ended(DONE, order)}, order)[0] is True
+    assert before("a", {"a": failed, "b": failed}, order) == (False, 0)
+    assert before("host", {"a": failed}, order) == (False, 0)

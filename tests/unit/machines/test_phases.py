@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import typing as t
 
@@ -71,6 +72,27 @@ def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
     }
     assert hosts("b")["load_balancer"] == ["shared1", "shared2"]
     assert hosts(["a"])["node_runtime"] == ["a-cp", "a-w1", "a-w2", "a-w3", "a-e1"]
+
+
+class Counted(dict[str, dict[str, t.Any]]):
+    """Variables by host, with how often those of each were read."""
+
+    def __init__(self, hosts: dict[str, dict[str, t.Any]]) -> None:
+        super().__init__(hosts)
+        self.read: collections.Counter[str] = collections.Counter()
+
+    def __getitem__(self, host: str) -> dict[str, t.Any]:
+        self.read[host] += 1
+        return super().__getitem__(host)
+
+
+def test_a_plan_reads_each_host_once_and_that_of_one_phase_only_its_hosts() -> None:
+    known = Counted(HOSTS)
+    assert phases.planned(GROUPS, known) == planned()
+    assert set(known.read.values()) == {1}
+    known = Counted(HOSTS)
+    assert phases.planned(GROUPS, known, names=["load_balancer"]) == {"load_balancer": planned()["load_balancer"]}
+    assert known.read == dict.fromkeys((*GROUPS["gpu_clusters"], *GROUPS["load_balancers"]), 1)
 
 
 def test_the_toolkit_comes_before_k3s_only() -> None:

@@ -57,20 +57,9 @@ def installers(
 ) -> dict[str, t.Any]:
     """clusters: those that an installer makes, by their names. machines: names of those that it logs in to, servers first, without those that are lost.
 
-    only: names of clusters, all if empty. installer: the one that makes them, any if empty.
-
-    Without a server in the inventory no variable is read: this is asked in every run, also of hundreds of clusters that exist. Neither is it where Ansible
-    has no variables of hosts, as for --syntax-check.
+    only and installer: as `made_by` has them.
     """
-    if not groups.get("control_plane") or not hostvars:
-        return {"clusters": [], "machines": []}
-    chosen = [only] if isinstance(only, str) and only else only
-    clusters = [
-        cluster
-        for cluster in groups.get("gpu_clusters", ())
-        if (not chosen or cluster in chosen) and (made_by := hostvars[cluster].get("hwaccel_installer"))
-        if installer in ("", made_by)
-    ]
+    clusters = made_by(groups, hostvars, only, installer)
     return {
         "clusters": clusters,
         "machines": [
@@ -81,6 +70,25 @@ def installers(
             if not machines.truth(hostvars[one["host"]].get("hwaccel_lost"))
         ],
     }
+
+
+def made_by(groups: Groups, hostvars: Variables, only: t.Sequence[str] | str = "", installer: str = "") -> list[str]:
+    """Clusters that an installer makes, by their names.
+
+    only: names of clusters, all if empty. installer: the one that makes them, any if empty.
+
+    Without a server in the inventory no variable is read: this is asked in every run, also of hundreds of clusters that exist. Neither is it where Ansible
+    has no variables of hosts, as for --syntax-check.
+    """
+    if not groups.get("control_plane") or not hostvars:
+        return []
+    chosen = [only] if isinstance(only, str) and only else only
+    return [
+        cluster
+        for cluster in groups.get("gpu_clusters", ())
+        if (not chosen or cluster in chosen) and (its := hostvars[cluster].get("hwaccel_installer"))
+        if installer in ("", its)
+    ]
 
 
 def _named(listed: list[dict[str, t.Any]], hostvars: Variables, variable: str) -> list[dict[str, t.Any]]:
