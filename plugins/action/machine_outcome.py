@@ -109,7 +109,12 @@ class ActionModule(ActionBase):
         return [str(fault["text"]) for fault in _variables.plain(variables.get(f"{role}_faults") or [])]
 
     def _kept(self, result: Row, args: Row, variables: Row, outcome: Row) -> Row:
-        facts: Row = {f"{args['role']}_outcome": outcome}
+        own, known = f"{args['role']}_outcome", variables["groups"].get("gpu_clusters", ())
+        facts: Row = {own: outcome}
+        failed = _variables.fact(variables, own).get("state") == closing.FAILED
+        if outcome["state"] == closing.HELD and failed and variables["inventory_hostname"] in known:
+            # A cluster has one role in several phases. Why the first one has failed is what its summary tells.
+            facts = {}
         if args["phase"]:
             facts[_phases.OUTCOMES] = {**_variables.fact(variables, _phases.OUTCOMES), args["phase"]: outcome}
         return result | {"ansible_facts": facts}

@@ -244,3 +244,31 @@ def test_machines_that_a_run_leaves_have_no_changes_and_those_that_it_leaves_out
         '"msg": "done: [] []"',
         "\"msg\": \"failed: ['it has no disk'] ['write /etc/hides']\"",
     ]
+
+
+#: The installer of a cluster fails in one of its phases, which has a later one.
+OF_A_CLUSTER = """
+- ansible.builtin.set_fact:
+    hwaccel_phase_machines: {{bootstrap: {{serves: false, hosts: [loops]}}, cluster: {{serves: false, hosts: []}}}}
+- ansible.builtin.include_tasks: "{root}/playbooks/tasks/machines.yml"
+  vars: {{hwaccel_machines_role: pretend, hwaccel_machines_part: main, hwaccel_phase: "{{{{ item }}}}"}}
+  loop: [bootstrap, cluster]
+- ansible.builtin.debug:
+    msg: "{{{{ ansible_facts.hwaccel_phase_outcomes.cluster.state }}}}; {{{{ its.state }}}}: {{{{ its.reasons }}}}"
+  vars: {{its: "{{{{ ansible_facts.pretend_outcome }}}}"}}
+"""
+
+
+def test_a_cluster_keeps_why_it_has_failed_where_later_phases_leave_it(
+    collections: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    groups = {"gpu_clusters": {"hosts": {"loops": local}}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
+    tasks = OF_A_CLUSTER.format(root=plays.ROOT)
+    code, output = plays.play(
+        collections, tmp_path, tasks, hosts="hosts.yml", environ={"ANSIBLE_INJECT_FACT_VARS": "false"}
+    )
+    assert code == 0, output
+    (told,) = (line for line in output.splitlines() if '"msg"' in line and "held" in line)
+    assert "held; failed: " in told and "the disk is full" in told, output[-3000:]
