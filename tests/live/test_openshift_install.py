@@ -59,10 +59,13 @@ class Site:
     def play(
         self,
         *arguments: str,
-        warnings: t.Sequence[str] = (),
+        playbook: str = "cluster_openshift",
+        others: c.Mapping[str, dict[str, t.Any]] | None = None,
         machines: dict[str, dict[str, t.Any]] | None = None,
+        warnings: t.Sequence[str] = (),
         **variables: t.Any,
     ) -> site.Run:
+        """others: more clusters, each with the variables in which it differs from this one."""
         example = REPOSITORY / "examples" / "inventories" / "sno-edge" / "hosts.yml"
         known = yaml.safe_load(example.read_text(encoding="utf-8"))["gpu_clusters"]["hosts"]["edge"]
         given = {name: known[name] for name in ("cluster_openshift_pull_secret", "cluster_openshift_ssh_keys")}
@@ -80,8 +83,8 @@ class Site:
             **self.variables,
             **variables,
         }
-        given = machines or self.machines
-        return site.playbook("cluster_openshift", {"ocp": host}, *arguments, machines=given, warnings=warnings)
+        clusters = {"ocp": host, **{name: {**host, **one} for name, one in (others or {}).items()}}
+        return site.playbook(playbook, clusters, *arguments, machines=machines or self.machines, warnings=warnings)
 
 
 @pytest.fixture(scope="module")

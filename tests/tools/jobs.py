@@ -317,7 +317,9 @@ _SLOW_LIVE = {
     "live faults": ("tests/live/test_disturbed.py",),
     "live thousand nodes": ("tests/live/test_sandbox_scale.py",),
     "live approvals": ("tests/live/test_approvals_scale.py",),
-    "live many clusters": ("tests/live/test_controller_cost.py", "tests/live/test_many_clusters.py"),
+    "live many clusters": tuple(
+        f"tests/live/test_{name}.py" for name in ("controller_cost", "many_clusters", "openshift_machines")
+    ),
 }
 _SLOW_NODE = {
     "node runtimes": tuple(f"tests/node/test_{name}.py" for name in ("drain", *_RUNTIMES)),

@@ -87,11 +87,11 @@ def _is_at_rest(variables: Row) -> bool:
 
 
 def _unused(clusters: c.Mapping[str, Row]) -> Rows:
-    """Profiles of machines that are all there, to which keys in the inventory may belong."""
+    """Profiles of machines that are all there or gone, to which keys in the inventory may belong."""
     return [
         _profile(name, role, file, variables)
         for name, variables in clusters.items()
-        if JOINING in variables
+        if JOINING in variables or _names(variables)
         for role, file in _FILES.items()
         if _is_at_rest(variables) or role not in _files(variables)
     ]
