@@ -75,7 +75,9 @@ options:
         type: bool
         default: true
       infrastructure:
-        description: C(infraID) of C(metadata.json). A cluster with another one is refused.
+        description:
+          - C(infraID) of C(metadata.json). A cluster with another one is refused.
+          - By default it is that of the record of M(hwaccel.gpu.openshift_install) beside the folder, if there is one.
         type: str
         default: ""
       not_after:
@@ -83,7 +85,7 @@ options:
         type: str
         default: ""
       installed:
-        description: Whether the record says that the cluster was installed.
+        description: Whether the cluster was installed before. The record beside the folder counts in any case.
         type: bool
         default: false
   machines:
@@ -156,6 +158,18 @@ options:
         description: What is wrong with the record C(*.apps) in DNS, empty if nothing is.
         type: str
         default: ""
+  leg:
+    description:
+      - Seconds after which the module ends without a failure although it has not waited to the end, so that O(machines) and O(surroundings) can be observed
+        again. RV(waited) is passed to the next call. Limits count on.
+      - When a limit has passed, it ends in the same way. The next call fails then, with the cause by what was observed last.
+      - V(0) means that it waits to the end.
+    type: float
+    default: 0
+  waited:
+    description: RV(waited) of the call before.
+    type: dict
+    default: {}
   api_timeout:
     description: Seconds to wait for the API.
     type: float
@@ -250,6 +264,11 @@ phase:
   returned: when it is done, or has failed
   type: str
   sample: nodes
+since:
+  description: Since when RV(phase) was waited for.
+  returned: when it is done, or has failed
+  type: str
+  sample: "2026-12-01T06:00:00Z"
 infrastructure:
   description: C(status.infrastructureName) of Infrastructure C(cluster), empty if it is not known.
   returned: when it is done, or has failed
@@ -303,6 +322,10 @@ observed:
   elements: str
 cause:
   description: The most likely cause of a failure, with C(what), C(where), C(why), C(next_step), and all of them as C(text). Empty without a failure.
+  returned: when it is done, or has failed
+  type: dict
+waited:
+  description: What the next call continues from. Empty if it is done.
   returned: when it is done, or has failed
   type: dict
 approved:
@@ -390,6 +413,8 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
             "wildcard": {"type": "str", "default": ""},
         },
     },
+    "leg": {"type": "float", "default": 0},
+    "waited": {"type": "dict", "default": {}},
     "api_timeout": {"type": "float", "default": 1200},
     "bootstrap_timeout": {"type": "float", "default": 3600},
     "nodes_timeout": {"type": "float", "default": 3600},

@@ -12,7 +12,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import causes, progress
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.install_state import InstallState
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import span
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import moment, span
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Snapshot
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait.settings import (
     API,
@@ -36,14 +36,17 @@ class NotComplete(HwaccelError):
     def __init__(self, what: str, cause: Fault, observed: c.Sequence[str]) -> None:
         super().__init__(what)
         self.faults = (cause,)
-        seen = [f"- {line}" for line in observed]
-        self.args = ("\n".join([f"{what}.", f"Most likely: {cause}", *(["Last observation:", *seen] if seen else [])]),)
+        # Summaries show the first lines, which have what matters.
+        seen = [f"Last observation: {observed[0]}", *(f"- {line}" for line in observed[1:])] if observed else []
+        self.args = ("\n".join([f"{what}.", f"Most likely: {cause}", *seen]),)
 
 
-def expired(found: Snapshot, state: InstallState, phase: str, limit: float) -> NotComplete:
+def expired(found: Snapshot, state: InstallState, phase: str, since: datetime.datetime, limit: float) -> NotComplete:
+    """limit: seconds."""
     after = span(datetime.timedelta(seconds=limit))
     what = (
-        f"{found.name}: {AWAITED[phase]} was waited for in vain for {after} (phase {phase}, {state.name}: {state.why})"
+        f"{found.name}: {AWAITED[phase]} was waited for in vain for {after}, since {moment(since)} "
+        f"(phase {phase}, {state.name}: {state.why})"
     )
     return NotComplete(what, causes.likely(found), progress.lines(found))
 

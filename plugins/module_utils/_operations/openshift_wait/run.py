@@ -9,6 +9,8 @@ import collections.abc as c
 import copy
 import dataclasses
 import datetime
+import math
+import pathlib
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval import identities
@@ -25,9 +27,10 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import (
     Unreachable,
 )
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.outcome import Outcome
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import install_state, progress
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import install_state, places, progress
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import snapshot as s
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.install_state import InstallState
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import moment
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Request, Snapshot
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.session import Ask
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait import report, rights, world
@@ -60,6 +63,7 @@ class Waited:
 
     due: when the next request may be sent. turn: which list is watched next. installed: whether it was installed when the wait began, None before anything was
     read. added: nodes that are waited for although it was. settled: since when nothing progresses, 0 if something does. shown: lines of the last observation.
+    ends: when this leg ends, 0 if it has no end.
     """
 
     phase: str
@@ -72,6 +76,7 @@ class Waited:
     installed: bool | None = None
     added: list[str] = dataclasses.field(default_factory=list)
     settled: float = 0.0
+    ends: float = 0.0
     shown: list[str] = dataclasses.field(default_factory=list)
     world: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     approvals: dict[str, t.Any] = dataclasses.field(default_factory=dict)
@@ -90,13 +95,25 @@ def wait(
 
     client: one that does not repeat requests, because an API that is silent is nothing unusual here.
     """
-    chosen = decided(settings)
-    kept = Waited(**resume) if resume else Waited(API, clock.now())
+    path = settings.installation.get("path") or ""
+    chosen = decided(settings, places.record_of(pathlib.Path(path)) if path else None)
+    kept = Waited(**resume) if resume else _begun(settings, clock.now())
     try:
-        return _Wait(settings, chosen, client, clock, ask, kept).run(check_mode)
+        return _Wait(settings, chosen, client, clock, ask, kept).run(check_mode, begins=not resume)
     except Forbidden as error:
         # The server refuses one request at a time. All missing permissions are reported at once.
         raise ManyFaults(rights.missing(client, chosen.policy) or list(error.faults)) from None
+
+
+def _begun(settings: Settings, now: float) -> Waited:
+    """The first leg of a wait, or the one after that of `waited`, whose limits count on. Raises HwaccelError."""
+    try:
+        kept = Waited(**settings.waited) if settings.waited else Waited(API, now)
+    except TypeError:
+        what, step = "the wait cannot be continued", "pass what the call before has returned as waited, or nothing"
+        raise HwaccelError(what, "waited", "it is not of this version of the module", step) from None
+    kept.ends = now + settings.leg if settings.leg else 0.0
+    return kept
 
 
 class _Wait:
@@ -109,7 +126,8 @@ class _Wait:
         self._changed = False
         self._lines: list[str] = []
 
-    def run(self, check_mode: bool) -> Outcome:
+    def run(self, check_mode: bool, *, begins: bool) -> Outcome:
+        """begins: whether a leg begins, so that what is known of machines and surroundings is of this moment."""
         first = self._kept.installed is None
         if first:
             self._look(self._kept.phase, check_mode=check_mode)
@@ -124,11 +142,13 @@ class _Wait:
                 return self._outcome(found, state, report.blocked(found, state))
             if check_mode or self._finished(self._kept.phase, found):
                 return self._outcome(found, state)
-            if self._left() <= 0:
+            if self._left() <= 0 and (begins or not self._kept.ends):
                 return self._timed_out()
+            if self._leg_left() <= 0:
+                return self._paused(found, state)
             if self._clock.slice_over(_BUSY):
                 return self._pending(found, state)
-            first = False
+            first = begins = False
             self._step()
 
     def _snapshot(self) -> Snapshot:
@@ -198,6 +218,10 @@ class _Wait:
     def _left(self) -> float:
         return self._kept.since + self._settings.limit(self._kept.phase) - self._clock.now()
 
+    def _leg_left(self) -> float:
+        """Seconds until the leg ends, at the latest with the phase, whose failure is told by what is observed then."""
+        return min(self._left(), self._kept.ends - self._clock.now()) if self._kept.ends else math.inf
+
     # Requests.
 
     def _look(self, phase: str, *, check_mode: bool = False, approving: bool = True) -> None:
@@ -253,7 +277,7 @@ class _Wait:
         kept, clock = self._kept, self._clock
         busy = clock.now() - kept.heard < _BUSY_FOR
         self._pause(kept.due - clock.now())
-        if clock.slice_over() or self._left() <= 0:
+        if clock.slice_over() or min(self._left(), self._leg_left()) <= 0:
             return
         length = _BUSY if busy else IDLE
         kept.due = clock.now() + length
@@ -282,7 +306,7 @@ class _Wait:
         return waits and self._clock.now() - self._approvals.at >= again
 
     def _until(self, length: float) -> float:
-        end = self._clock.monotonic() + max(0.0, min(length, self._left()))
+        end = self._clock.monotonic() + max(0.0, min(length, self._left(), self._leg_left()))
         return end if self._clock.deadline is None else min(end, self._clock.deadline)
 
     def _pause(self, seconds: float) -> None:
@@ -310,11 +334,19 @@ class _Wait:
                 self._world = before
         found = self._snapshot()
         state = install_state.state(found)
-        return self._outcome(found, state, report.expired(found, state, phase, self._settings.limit(phase)))
+        return self._outcome(
+            found, state, report.expired(found, state, phase, self._since, self._settings.limit(phase))
+        )
+
+    @property
+    def _since(self) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self._kept.since, datetime.UTC)
 
     def _outcome(self, found: Snapshot, state: InstallState, failure: HwaccelError | None = None) -> Outcome:
         approvals = self._approvals
         values = report.values(found, state, self._kept.phase) | {
+            "since": moment(self._since),
+            "waited": {},
             "complete": failure is None and self._finished(self._settings.phases[-1], found),
             "cause": failure.faults[0].as_dict() if failure else {},
             "approved": approvals.approved,
@@ -334,13 +366,26 @@ class _Wait:
         return progress.unexpected(found.answers.nodes, (one.name for one in self._policy.expected.identities))
 
     def _pending(self, found: Snapshot, state: InstallState) -> Outcome:
-        kept = self._kept
-        kept.world, kept.approvals = dataclasses.asdict(self._world), dataclasses.asdict(self._approvals)
+        outcome = self._continued(found, state)
+        outcome.pending = self._state()
+        return outcome
+
+    def _paused(self, found: Snapshot, state: InstallState) -> Outcome:
+        """The end of a leg."""
+        outcome = self._continued(found, state)
+        outcome.values["waited"] = self._state()
+        return outcome
+
+    def _continued(self, found: Snapshot, state: InstallState) -> Outcome:
         outcome = self._outcome(found, state)
         outcome.warnings = []
-        outcome.pending = dataclasses.asdict(kept)
-        outcome.progress = [*self._lines, report.left(state, kept.phase, self._left())]
+        outcome.progress = [*self._lines, report.left(state, self._kept.phase, self._left())]
         return outcome
+
+    def _state(self) -> dict[str, t.Any]:
+        kept = self._kept
+        kept.world, kept.approvals = dataclasses.asdict(self._world), dataclasses.asdict(self._approvals)
+        return dataclasses.asdict(kept)
 
 
 def _is_final(state: InstallState, found: Snapshot, first: bool) -> bool:

@@ -9,11 +9,14 @@ import collections
 import collections.abc as c
 import dataclasses
 import datetime
+import math
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval import identities
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.rules import ApprovalPolicy
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record import Record
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import BOOTSTRAP as BOOTSTRAP_MACHINE
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import (
     MASTER,
     WORKER,
@@ -44,6 +47,8 @@ class Settings:
     bootstrap_timeout: float = 3600.0
     nodes_timeout: float = 3600.0
     install_timeout: float = 3600.0
+    leg: float = 0.0
+    waited: c.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -64,8 +69,8 @@ class Decided:
     base: Snapshot
 
 
-def decided(settings: Settings) -> Decided:
-    """Raises ManyFaults with all problems of the options."""
+def decided(settings: Settings, record: Record | None = None) -> Decided:
+    """record: beside the folder of the installation. Raises ManyFaults with all problems of the options."""
     faults = [*_numbers(settings), *_machines(settings)]
     policy = None
     if settings.expected_nodes or settings.allow_rejoin or settings.serving_ca:
@@ -84,10 +89,10 @@ def decided(settings: Settings) -> Decided:
     expires = _moment(settings.installation.get("not_after") or "", faults)
     if faults:
         raise ManyFaults(faults)
-    return Decided(policy, _base(settings, expires))
+    return Decided(policy, _base(settings, expires, record))
 
 
-def _base(settings: Settings, expires: datetime.datetime | None) -> Snapshot:
+def _base(settings: Settings, expires: datetime.datetime | None, record: Record | None) -> Snapshot:
     folder, around = settings.installation, settings.surroundings
     members = {name: around.get(name) for name in ("api_members", "config_members")}
     return Snapshot(
@@ -96,9 +101,9 @@ def _base(settings: Settings, expires: datetime.datetime | None) -> Snapshot:
         installation=Installation(
             path=folder.get("path") or "",
             files=folder.get("files", True),
-            infrastructure=folder.get("infrastructure") or "",
+            infrastructure=folder.get("infrastructure") or (record.infrastructure if record else ""),
             expires=expires,
-            installed=folder.get("installed", False),
+            installed=folder.get("installed", False) or bool(record and record.installed),
         ),
         machines=tuple(_machine(one) for one in settings.machines),
         surroundings=Surroundings(
@@ -115,6 +120,8 @@ def _machine(given: c.Mapping[str, t.Any]) -> Machine:
 
 
 def _numbers(settings: Settings) -> c.Iterator[Fault]:
+    if not 0 <= settings.leg < math.inf:
+        yield Fault(f"leg {settings.leg:g} cannot be used", "leg", "it is below 0", "set a number of seconds, or none")
     for phase in PHASES:
         value = settings.limit(phase)
         if not value > 0:
@@ -123,8 +130,11 @@ def _numbers(settings: Settings) -> c.Iterator[Fault]:
 
 
 def _machines(settings: Settings) -> c.Iterator[Fault]:
-    counted = collections.Counter(identities.plain(str(one["name"])) for one in settings.machines)
-    for name, count in sorted(counted.items()):
+    # A bootstrap machine can become a worker later, under the same name.
+    counted = collections.Counter(
+        (identities.plain(str(one["name"])), one["role"] == BOOTSTRAP_MACHINE) for one in settings.machines
+    )
+    for (name, _bootstraps), count in sorted(counted.items()):
         if count > 1:
             why = f"{count} machines have this name"
             yield Fault(f"machine {name} cannot be told from another one", "machines", why, "correct the names")

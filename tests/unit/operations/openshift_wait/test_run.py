@@ -308,12 +308,12 @@ def test_a_wait_in_vain_says_the_cause_in_its_first_lines() -> None:
     outcome, _lines = cluster.slices(machines=machines)
     lines = str(outcome.failure).splitlines()
     assert lines[0] == (
-        "dgxpod.example.com: the API was waited for in vain for 20 min (phase api, booting: "
+        "dgxpod.example.com: the API was waited for in vain for 20 min, since 2027-01-15T08:00:00Z (phase api, booting: "
         f"{i.BOOTSTRAP}, {MASTER}, {WORKER} have started from the network, and no API answers yet)."
     )
     assert lines[1].startswith("Most likely: rootfs cannot be downloaded")
-    assert lines[2] == "Last observation:"
-    assert "- the API does not answer: no answer: connection refused" in lines
+    assert lines[2] == "Last observation: the API does not answer: no answer: connection refused"
+    assert lines[3].startswith("- ") and outcome.values["since"] == "2027-01-15T08:00:00Z"
     assert outcome.values["cause"]["what"] == "rootfs cannot be downloaded"
     assert outcome.values["complete"] is False
 
