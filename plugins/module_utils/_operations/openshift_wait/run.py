@@ -9,6 +9,7 @@ import collections.abc as c
 import copy
 import dataclasses
 import datetime
+import itertools
 import math
 import pathlib
 import typing as t
@@ -219,7 +220,7 @@ class _Wait:
         return self._kept.since + self._settings.limit(self._kept.phase) - self._clock.now()
 
     def _leg_left(self) -> float:
-        """Seconds until the leg ends, at the latest with the phase, whose failure is told by what is observed then."""
+        """Seconds until the leg ends, at the latest with the phase, whose failure is reported by what is observed then."""
         return min(self._left(), self._kept.ends - self._clock.now()) if self._kept.ends else math.inf
 
     # Requests.
@@ -264,12 +265,15 @@ class _Wait:
         return (*names, world.CLIENT, world.SERVING) if self._policy is not None else names
 
     def _watched(self) -> list[str]:
-        """Lists whose changes matter now, and that were read."""
-        early = self._kept.phase in (API, BOOTSTRAP)
-        names: tuple[str, ...] = (world.ETCD,) if self._world.bootstrapped[0] else (world.BOOTSTRAP,)
-        if not early:
-            names = (world.VERSION, world.OPERATORS)
-        names = (world.CLIENT, world.NODES, world.SERVING, *names)
+        """Lists that were read, in the order of their turns: one that the phase waits for has more of them."""
+        # Before there is a Node, nobody asks for a serving certificate.
+        joining = (world.CLIENT, world.NODES, *([world.SERVING] if self._world.found.get(world.NODES) else []))
+        if self._kept.phase in (API, BOOTSTRAP):
+            names: tuple[str, ...] = (*joining, world.ETCD if self._world.bootstrapped[0] else world.BOOTSTRAP)
+        elif self._kept.phase == NODES:
+            names = (*joining, world.VERSION, *joining, world.OPERATORS)
+        else:
+            names = tuple(itertools.chain(*((world.VERSION, world.OPERATORS, one) for one in joining)))
         return [name for name in names if name in self._world.versions]
 
     def _step(self) -> None:
