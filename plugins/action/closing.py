@@ -81,6 +81,8 @@ class ActionModule(ActionBase):
         if whole and not problems:
             summary["machine_steps"] = [*_phases.changes(found, variables["hostvars"]), *summary["machine_steps"]]
         summary["machine_faults"] = {} if problems else _phases.reasons(found, variables["hostvars"])
+        if far := _variables.fact(found, _phases.PROGRESS):
+            summary["installation"] = far
         return summary | {"succeeded": not closing.failure(summary, playbook)}
 
     def _steps(self, found: Row, templar: Templar, *, planned: bool) -> list[str]:

@@ -9,7 +9,7 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines, _summary_file, _variables
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _lines, _phases, _summary_file, _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing
 
 Row = dict[str, t.Any]
@@ -41,6 +41,8 @@ class ActionModule(ActionBase):
             )
             if args["entry"] == "bundle" and needs:
                 summaries[name]["needs"] = needs
+            if far := _variables.fact(variables["hostvars"].raw_get(name), _phases.PROGRESS):
+                summaries[name]["installation"] = far
         summaries = closing.with_problems(summaries, args["problems"])
         _summary_file.write(args["path"], {"machines": summaries})
         _lines.show(closing.lines(summaries, args["entry"], self._task.check_mode), self._task, variables)

@@ -44,19 +44,20 @@ options:
     required: true
   role:
     description: The role that uses the result, V(cluster) for the roles that install one on machines, V(installers) for the hosts of all of these,
-      V(phases) for the machines that C(site) takes in, or V(approvals) for nodes that M(hwaccel.gpu.node_csr_approve) expects.
+      V(phases) for the machines that C(site) takes in, V(approvals) for nodes that M(hwaccel.gpu.node_csr_approve) expects, or V(evidence) for what is
+      asked of boot servers, load balancers and hypervisors while an installation is waited for.
     type: str
     required: true
-    choices: [approvals, cluster, cluster_openshift, dns_pxe, installers, load_balancer, phases]
+    choices: [approvals, cluster, cluster_openshift, dns_pxe, evidence, installers, load_balancer, phases]
   hostvars:
     description: Variables by host.
     type: dict
     required: true
   host:
     description: >-
-      The load balancer or boot server, for V(approvals), V(cluster) and V(cluster_openshift) the host of the cluster, and for V(installers) and V(phases)
-      names of clusters, or nothing for all. C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves. Without it, it serves all
-      clusters.
+      The load balancer or boot server, for V(approvals), V(cluster), V(cluster_openshift) and V(evidence) the host of the cluster, and for V(installers)
+      and V(phases) names of clusters, or nothing for all. C(hwaccel_cluster) of a load balancer or boot server names the cluster that it serves.
+      Without it, it serves all clusters.
     type: raw
     required: true
   installer:
@@ -112,6 +113,10 @@ _value:
         too.
       type: list
       elements: dict
+    witnesses:
+      description: For C(evidence), hosts that are asked, each with C(host), C(kind), C(reads) and C(requests). C(cluster) is the host of the cluster.
+      type: list
+      elements: dict
     peers:
       description: For C(load_balancer), load balancers of the same clusters, including itself.
       type: list
@@ -129,11 +134,18 @@ def _booted(groups: dict[str, list[str]], hostvars: t.Any, host: t.Any) -> dict[
     return {**found, "joined": joined}
 
 
+def _witnesses(groups: dict[str, list[str]], hostvars: t.Any, host: t.Any) -> dict[str, t.Any]:
+    from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import witnesses
+
+    return witnesses.read(groups, hostvars, host)
+
+
 _READERS: dict[str, t.Callable[..., dict[str, t.Any]]] = {
     "approvals": approving.read,
     "cluster": cluster.read,
     "cluster_openshift": openshift.read,
     "dns_pxe": _booted,
+    "evidence": _witnesses,
     "installers": cluster.installers,
     "load_balancer": load_balancer.read,
     "phases": phases.planned,

@@ -14,6 +14,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machin
 Row = c.Mapping[str, t.Any]
 #: Facts: of a cluster's host its phases, as phases.planned returns them for it, and of a host the outcomes by the names of phases.
 PHASES, OUTCOMES = "hwaccel_phase_machines", "hwaccel_phase_outcomes"
+#: Of a cluster's host: how far its installation by OpenShift's installer is.
+PROGRESS = "cluster_openshift_progress"
 
 
 def clusters(host: str, named: str, variables: Row) -> dict[str, Row]:

@@ -139,6 +139,8 @@ ANSIBLE_FACING = tuple(
         *(f"plugin_utils/test_{one}.py" for one in ("direct", "installed", "lines", "looking", "manifests", "slices")),
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
+        "machines/test_evidence.py",
+        "machines/test_witnesses.py",
         "operations/node_gate/test_rights.py",
         "roles/test_cluster_openshift.py",
         "roles/test_validation_pod.py",

@@ -29,15 +29,19 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 
 
 def _expected(host: str, variables: c.Mapping[str, t.Any], domain: str) -> dict[str, t.Any]:
-    """The name is that of the reverse record, as dns_pxe writes it."""
-    name = str(variables.get("hwaccel_node_name") or host)
     address = str(variables.get("hwaccel_address") or variables.get("ansible_host") or "")
     addresses = [address] if _is_address(address) else []
     return {
-        "name": name if "." in name or not domain else f"{name}.{domain}",
+        "name": node_name(host, variables, domain),
         "ip_addresses": [*addresses, *(variables.get("hwaccel_further_addresses") or ())],
         "dns_names": list(variables.get("hwaccel_further_names") or ()),
     }
+
+
+def node_name(host: str, variables: c.Mapping[str, t.Any], domain: str) -> str:
+    """That of the reverse record, as dns_pxe writes it."""
+    name = str(variables.get("hwaccel_node_name") or host)
+    return name if "." in name or not domain else f"{name}.{domain}"
 
 
 def _is_address(text: str) -> bool:

@@ -153,8 +153,10 @@ PHASES = """
           load_balancer: {{serves: true, hosts: "{{{{ served[inventory_hostname][0] }}}}"}}
           node_runtime: {{serves: false, hosts: "{{{{ served[inventory_hostname][1] }}}}"}}
         # As the role cluster keeps what it has done.
+        cluster_openshift_progress: "{{{{ far if inventory_hostname == 'two' else {{}} }}}}"
         cluster_taken: "{{{{ ['join also: it is no member'] if inventory_hostname == 'two' else [] }}}}"
       vars:
+        far: {{state: booting, phase: api, since: "2026-12-01T06:00:00Z", why: no answer, next_step: wait}}
         served: {{one: [[lists], [fine, hides]], two: [[well], [also]]}}
 - hosts: lists,well
   gather_facts: false
@@ -205,6 +207,8 @@ def test_a_phase_that_fails_holds_back_later_ones_of_its_cluster_only(
     # What was planned there has perhaps been done in part.
     assert (one["machine_steps"], one["succeeded"]) == ([], False)
     assert two["machine_faults"] == {}
+    far = {"state": "booting", "phase": "api", "since": "2026-12-01T06:00:00Z", "why": "no answer", "next_step": "wait"}
+    assert two["installation"] == far and "installation" not in one
     assert two["machine_steps"] == [
         "load_balancer: well: write /etc/well",
         "node_runtime: also: write /etc/also",

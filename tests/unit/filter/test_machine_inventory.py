@@ -103,7 +103,7 @@ def test_machines_need_not_name_the_only_cluster() -> None:
 def test_an_unsupported_role_is_reported() -> None:
     with pytest.raises(
         AnsibleFilterError,
-        match=r"does not support role 'driver': set one of approvals, cluster, cluster_openshift, dns_pxe, installers",
+        match=r"does not support role 'driver': set one of approvals, cluster, cluster_openshift, dns_pxe, evidence",
     ):
         machine_inventory(GROUPS, "driver", HOSTS, "lb-0")
 

@@ -25,13 +25,23 @@ _VARIABLES = {
 
 
 def played(
-    folder: pathlib.Path, entry: str, *arguments: str, environment: c.Mapping[str, str] | None = None, **cluster: t.Any
+    folder: pathlib.Path,
+    entry: str,
+    *arguments: str,
+    environment: c.Mapping[str, str] | None = None,
+    groups: c.Mapping[str, c.Mapping[str, t.Any]] | None = None,
+    **cluster: t.Any,
 ) -> tuple[int, str]:
-    """environment: of ansible-playbook, in addition; cluster: variables of the cluster's host. Returns the exit code and the output."""
-    inventory = copy.deepcopy(EXAMPLE)
+    """environment: of ansible-playbook, in addition; groups: further ones, with variables by host; cluster: variables of the cluster's host.
+
+    Returns the exit code and the output.
+    """
+    inventory = copy.deepcopy(EXAMPLE) | {name: {"hosts": dict(hosts)} for name, hosts in (groups or {}).items()}
     inventory["gpu_clusters"]["hosts"]["edge"] |= cluster
     role = {"name": "hwaccel.gpu.cluster_openshift", "tasks_from": entry}
-    tasks = [{"name": "Run the role", "ansible.builtin.include_role": role}]
+    # As playbooks set it, so that it counts more than what the inventory has for the host of a delegated task.
+    own = {"ansible_connection": "local"}
+    tasks = [{"vars": own, "block": [{"name": "Run the role", "ansible.builtin.include_role": role}]}]
     play = {"name": "OpenShift", "hosts": "gpu_clusters", "gather_facts": False, "vars": _VARIABLES, "tasks": tasks}
     (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     return run(folder, f"{folder}/play.yml", inventory, "--diff", "-vvv", *arguments, **(environment or {}))

@@ -43,3 +43,19 @@ def test_all_problems_are_told_before_anything_is_touched(tmp_path: pathlib.Path
     ):
         assert says in output, says
     assert "Traceback" not in output and SECRET not in output and "pl4nted" not in output
+
+
+def test_who_cannot_be_read_while_it_waits_is_reported_and_stops_nothing(tmp_path: pathlib.Path) -> None:
+    """Nobody listens at the port of the boot server, and no HAProxy runs at the load balancer, which is this host."""
+    away = {"ansible_host": "127.0.0.1", "ansible_port": 1}
+    here = {
+        "ansible_connection": "local",
+        "ansible_become": False,
+        "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+    }
+    code, output = played(tmp_path, "evidence", groups={"boot_servers": {"boot": away}, "load_balancers": {"lb": here}})
+    assert code == 0, output[-4000:]
+    assert "edge: boot server boot could not be read, and what it knows is missing (" in output
+    assert "Connection refused" in output
+    assert "load balancer lb could not be read, and what it knows is missing (no HAProxy answers (" in output
+    assert "unreachable=0    failed=0" in output and "changed=0" in output

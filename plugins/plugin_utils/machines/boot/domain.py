@@ -23,6 +23,11 @@ DISK_FIRST, NETWORK_FIRST = ("1", "2"), ("2", "1")
 ElementTree.register_namespace("hwaccel", NAMESPACE)
 
 
+def console(name: str) -> str:
+    """Path of the log of a machine's console, on its hypervisor."""
+    return f"/var/log/libvirt/qemu/{name}-console.log"
+
+
 def made(machine: Machine, vm: Vm, host: Hypervisor) -> str:
     """A definition for a new machine."""
     top = ElementTree.Element("domain", type=host.kind)
@@ -42,7 +47,7 @@ def made(machine: Machine, vm: Vm, host: Hypervisor) -> str:
     _disk(devices, vm, host)
     _card(devices, machine, vm)
     serial = _sub(devices, "serial", type="pty")
-    _sub(serial, "log", file=f"/var/log/libvirt/qemu/{machine.name}-console.log", append="on")
+    _sub(serial, "log", file=console(machine.name), append="on")
     _sub(devices, "console", type="pty")
     _sub(_sub(devices, "rng", model="virtio"), "backend", "/dev/urandom", model="random")
     return _text(top)

@@ -55,12 +55,7 @@ class Machine(host.Host):
     @functools.cached_property
     def servers(self) -> tuple[Server, ...]:
         """Members of the running HAProxy."""
-        rows = csv.DictReader(io.StringIO(self._answer(STATISTICS).lstrip("# ")))
-        return tuple(
-            Server(row["pxname"], row["svname"], row["status"], int(row["scur"] or 0))
-            for row in rows
-            if row["svname"] not in ("FRONTEND", "BACKEND")
-        )
+        return members(self._answer(STATISTICS))
 
     @property
     def programs(self) -> list[str]:
@@ -93,6 +88,16 @@ class Machine(host.Host):
 
     def _answer(self, command: str) -> str:
         return self.answers.get(SOCKETS[self.family], {}).get(command, "")
+
+
+def members(statistics: str) -> tuple[Server, ...]:
+    """Of the answer to STATISTICS, which is CSV."""
+    rows = csv.DictReader(io.StringIO(statistics.lstrip("# ")))
+    return tuple(
+        Server(row["pxname"], row["svname"], row["status"], int(row["scur"] or 0))
+        for row in rows
+        if row["svname"] not in ("FRONTEND", "BACKEND")
+    )
 
 
 def read(printed: str) -> Machine:
