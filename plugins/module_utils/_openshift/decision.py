@@ -232,19 +232,20 @@ def _recorded(observed: Observed, record: Record) -> Decision:
         return _failed(failing[0][0], [fault for _row, fault in failing])
     if complete:
         return _bootstrapped(observed)
+    # Preflight asks without running it, too.
+    uncompared = (
+        ""
+        if observed.requested.tool
+        else "; without running openshift-install, it is not compared with the one that has created them"
+    )
     told = Fault(
         "the files of the installation are used again",
         folder.path,
-        f"their inputs are the same, and {_left(observed)}",
+        f"their inputs are the same, and {_left(observed)}{uncompared}",
         "boot the bootstrap machine and all masters before that" if folder.clock else "",
     )
     row = 2 if folder.state else 9
-    notes = _state_note(observed)
-    if observed.requested.tool is None:
-        notes += (
-            "openshift-install is not compared with the one that has created the files, because check mode does not run it",
-        )
-    return Decision(row, REUSE, False, str(told), (), notes, _publishable(observed))
+    return Decision(row, REUSE, False, str(told), (), _state_note(observed), _publishable(observed))
 
 
 def _bootstrapped(observed: Observed) -> Decision:

@@ -227,8 +227,11 @@ class Counted(dict[str, dict[str, t.Any]]):
         return super().__getitem__(host)
 
     def get(self, host: str, default: t.Any = None) -> t.Any:
-        # As a mapping of Ansible's does it.
-        return self[host] if host in self else default
+        # As a mapping of Ansible's does it, which reads its items by themselves.
+        try:
+            return self[host]
+        except KeyError:
+            return default
 
 
 @pytest.mark.parametrize(
