@@ -11,6 +11,7 @@ import math
 import re
 import typing as t
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.resources import ObjectKey
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.yamltext import Document, documents
@@ -151,7 +152,7 @@ def _metadata_fault(value: dict[str, t.Any], origin: str) -> Fault | None:
         why = (
             "generateName would create another object in each run"
             if "generateName" in metadata and not name
-            else f"it is {name!r:.80}"
+            else f"it is {values.shown(name)}"
         )
         return Fault(f"metadata.name of a {kind} is invalid", origin, why, "set a fixed name")
     if namespace is not None and (

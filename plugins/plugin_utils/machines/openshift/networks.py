@@ -148,6 +148,24 @@ def families(site: Site) -> c.Iterator[Finding]:
             yield Finding(path, f"{text}: IPv6 comes first", "on this platform IPv4 does", "change their order")
 
 
+def one_family(site: Site) -> c.Iterator[Finding]:
+    """With one stack, which the networks of Services decide. The installer accepts others, and the network operator does not."""
+    stacks = {found.version for _key, _text, found in listed(site, _SERVICE) if found}
+    if len(stacks) != 1:
+        return
+    (stack,) = stacks
+    for key, text, found in listed(site, _CLUSTER):
+        if found and found.version != stack:
+            why = "the network operator wants pods and Services to have addresses of the same family"
+            yield Finding(key, f"{text} is not a network of IPv{stack}", why, "correct it, or the network of Services")
+    machines = {found.version for _key, _text, found in listed(site, _MACHINE) if found}
+    if machines and stack not in machines:
+        why = f"Services have addresses of IPv{stack}, and so have nodes"
+        yield Finding(
+            _MACHINE, f"there is no machine network of IPv{stack}", why, "add one, or correct those of Services"
+        )
+
+
 def host_prefix(site: Site) -> c.Iterator[Finding]:
     """Size of a node's part of the cluster network."""
     first: int | None = None

@@ -102,6 +102,7 @@ _OURS = (
     Rule("unknown_keys", _unknown, ours=True),
     Rule("unknown_keys", _unknown_of_agent, ours=True),
     Rule("host_prefix", networks.node_prefix, ours=True),
+    Rule("ip_families", networks.one_family, ours=True),
     Rule("node_networks", networks.node_networks, ours=True),
     Rule("platform", pools.one_platform, ours=True),
     Rule("network_type", networks.known_plugin, ours=True),

@@ -54,6 +54,10 @@ CASES = [
         install_config={"networking": {"clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 31}]}},
     ),
     case(
+        "ip_families", "networking.clusterNetwork[0].cidr", cluster_network=["fd01::/48"], says="not a network of IPv4"
+    ),
+    case("ip_families", "networking.machineNetwork", service_network=["fd02::/112"], says="no machine network of IPv6"),
+    case(
         "node_networks",
         "networking.clusterNetwork",
         cluster_network=["10.128.0.0/22"],
