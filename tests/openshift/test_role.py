@@ -96,11 +96,15 @@ def test_changed_inputs_stop_the_run_and_are_named(site: Site) -> None:
     ("given", "says"),
     [
         (
-            {"cluster_openshift_folder": "here", "cluster_openshift_installer": ""},
-            ["no absolute path (cluster_openshift_folder)", "neither an absolute path nor an archive"],
+            {"cluster_openshift_folder": "", "cluster_openshift_installer": "", "cluster_openshift_pull_secret": ""},
+            [
+                "no absolute path (cluster_openshift_folder)",
+                "neither an absolute path nor an archive",
+                "there is no pull secret",
+            ],
         ),
         ({"awx_job_id": 7}, ["would be gone with this job", "bastion"]),
-        ({"cluster_openshift_installer": {"url": "ftp://x"}}, ["no address or no checksum"]),
+        ({"cluster_openshift_installer": {}}, ["no address or no checksum"]),
         (
             {
                 "cluster_openshift_installer": {
@@ -131,12 +135,16 @@ def test_places_that_cannot_be_are_refused_before_anything_is_touched(
                 "cluster_openshift_margin": -1,
                 "cluster_openshift_artifacts_mirror": ["mirror"],
             },
-            ["timeout is not positive", "margin is not positive", "is not the address of a folder"],
+            [
+                "0 is not a number of seconds above 0 (cluster_openshift_timeout)",
+                "-1 is not a number of seconds (cluster_openshift_margin)",
+                "a list is not the address of a web server (cluster_openshift_artifacts_mirror)",
+            ],
         ),
         ({"cluster_openshift_stream": 9}, ["unknown flag: --stream"]),
     ],
 )
-def test_options_that_the_module_refuses_leave_no_trace(site: Site, given: dict[str, t.Any], says: list[str]) -> None:
+def test_options_that_are_refused_leave_no_trace(site: Site, given: dict[str, t.Any], says: list[str]) -> None:
     code, output = site.play(**given)
     assert code == 2 and all(one in output for one in says), output[-3000:]
     assert not site.folder.parent.exists() and "Traceback" not in output

@@ -6,11 +6,19 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
+
+PATH = re.compile(r"/[^\x00-\x1f]*")
+FILE = values.matching(PATH, "not an absolute path", "/var/log/nginx/access.log", 4096)
+WEB_ADDRESS = values.matching(
+    re.compile(r"https?://[^\s/]+(/\S*)?"), "not the address of a web server", "https://mirror.example.com/packages"
+)
+SHA256 = values.matching(re.compile(r"sha256:[0-9a-fA-F]{64}"), "not a checksum", f"sha256:{'0123456789abcdef' * 4}")
 
 
 def address(value: t.Any, where: str) -> list[Fault]:

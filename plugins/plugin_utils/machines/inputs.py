@@ -15,7 +15,7 @@ import typing as t
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import connection
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import checks, machines
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import checks, machines, openshift_inputs
 
 Options = c.Mapping[str, c.Mapping[str, t.Any]]
 
@@ -23,22 +23,17 @@ _PORT = values.number(1, 65535, whole=True, what="not a port", next_step="give a
 _COUNT, _WHOLE = values.number(1, whole=True), values.number(0, whole=True)
 #: IFNAMSIZ, and what dev_valid_name refuses (Linux, net/core/dev.c).
 _INTERFACE = values.matching(re.compile(r"(?!\.{1,2}$)[^\s/:]{1,15}"), "not the name of a network interface", "eth0")
-_FILE = values.matching(re.compile(r"/[^\x00-\x1f]*"), "not an absolute path", "/var/log/nginx/access.log", 4096)
 _ADDRESS_OF_FILE = values.matching(
     re.compile(r"(https?://[^\s/]+|/)\S*"),
     "neither an address nor an absolute path",
     "https://mirror.example.com/file",
     4096,
 )
-_URL = values.matching(
-    re.compile(r"https?://[^\s/]+(/\S*)?"), "not the address of a web server", "https://mirror.example.com/packages"
-)
 _MEDIA = values.matching(
     re.compile(r"(https?|nfs|cifs|smb|ftp|tftp|scp)://[^\s/]+/\S*"),
     "not the address of an image",
     "http://boot.example.com/agent.iso",
 )
-_SHA256 = values.matching(re.compile(r"sha256:[0-9a-fA-F]{64}"), "not a checksum", f"sha256:{'0123456789abcdef' * 4}")
 _RUNTIME = values.matching(
     re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,62})"), "not the name of a runtime (letters, digits, - and _)", "nvidia"
 )
@@ -157,7 +152,7 @@ _PROFILE = values.fields(
 )
 _SOURCE = {"path": values.text, "source": _ADDRESS_OF_FILE}
 _ARTIFACT = values.fields(
-    {**_SOURCE, "checksum": _SHA256, "signature": _ADDRESS_OF_FILE, "keyring": _FILE, "secret": values.truth},
+    {**_SOURCE, "checksum": checks.SHA256, "signature": _ADDRESS_OF_FILE, "keyring": checks.FILE, "secret": values.truth},
     "a file",
     ("path", "source", "checksum"),
 )
@@ -183,7 +178,7 @@ def _power(value: t.Any, where: str) -> list[Fault]:
 _NAMED_FILE = {
     "name": _NAME,
     "source": _ADDRESS_OF_FILE,
-    "checksum": _SHA256,
+    "checksum": checks.SHA256,
     "architecture": values.choice(*machines.ARCHITECTURES),
 }
 _NETWORK_PAIR = values.matching(
@@ -245,7 +240,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         ),
         "programs": values.listed(values.fields(_NAMED_FILE, "a program", ("source", "checksum")), "programs"),
         "images": _ARCHIVES,
-        "image_list": _FILE,
+        "image_list": checks.FILE,
         "pod_network": _NETWORK_PAIR,
         "service_network": _NETWORK_PAIR,
         "dns_domain": checks.dns_name,
@@ -274,6 +269,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "at_a_time": batch,
         "inventory": None,
     },
+    "cluster_openshift": {**openshift_inputs.CHECKS, **dict.fromkeys(("inventory", "known"))},
     "load_balancer": {
         "services": checks.or_one(_SERVICE, "services"),
         "clusters": values.listed(_BALANCED, "clusters"),
@@ -312,7 +308,7 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "artifacts": values.listed(_or_assumed(_ARTIFACT), "files"),
         "ignitions": values.listed(_or_assumed(_ignition), "files"),
         "http_port": _PORT,
-        "loaders": values.mapping(_FILE, "paths by the names of boot programs"),
+        "loaders": values.mapping(checks.FILE, "paths by the names of boot programs"),
     },
     "machine_boot": {
         "power": _power,
@@ -321,11 +317,11 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
         "named": _TEXTS,
         "vm_small": _TEXTS,
         **dict.fromkeys(("vm_memory", "vm_vcpus", "vm_disk"), _COUNT),
-        "vm_disk_path": _FILE,
+        "vm_disk_path": checks.FILE,
         "vm_bridge": _INTERFACE,
-        "bmc_ca": _FILE,
-        "web_log": _FILE,
-        "marks": _FILE,
+        "bmc_ca": checks.FILE,
+        "web_log": checks.FILE,
+        "marks": checks.FILE,
         "media_url": _MEDIA,
         "ipmi_cipher": values.number(0, 17, whole=True),
         "bmc_retries": _WHOLE,
@@ -339,14 +335,14 @@ _MORE: dict[str, dict[str, values.Check | None]] = {
     },
     "node_runtime": {
         "handler": _RUNTIME,
-        "containerd_config": _FILE,
+        "containerd_config": checks.FILE,
         "drain_timeout": values.seconds(),
         "min_disk_gib": values.number(0),
         "toolkit_version": _VERSION,
         "programs": _PROGRAMS,
-        "repository_url": _URL,
+        "repository_url": checks.WEB_ADDRESS,
         "archive": _ADDRESS_OF_FILE,
-        "archive_checksum": _SHA256,
+        "archive_checksum": checks.SHA256,
     },
 }
 ROLES = tuple(_MORE)

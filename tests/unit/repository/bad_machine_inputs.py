@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.hwaccel.gpu.tests.unit.repository import bad_openshift_inputs
+
 SUM = f"sha256:{'0' * 64}"
 
 
@@ -115,6 +117,7 @@ BAD: dict[str, list[tuple[str, t.Any, tuple[str, ...]]]] = {
         ("timeout", 5, ("5 is not a number of seconds above 29",)),
         ("timeout", "10m", ("'10m' is not a number of seconds above 29",)),
     ],
+    "cluster_openshift": bad_openshift_inputs.BAD,
     "load_balancer": [
         ("stats_port", "eighty", ("'eighty' is not a port", "(load_balancer_stats_port)")),
         ("stats_port", 0, ("0 is not a port",)),
@@ -313,6 +316,7 @@ GOOD: dict[str, list[dict[str, t.Any]]] = {
         },
         {"configuration": {"KubeletConfiguration": {"maxPods": 250}}, "skipped_checks": "swap, clock"},
     ],
+    "cluster_openshift": bad_openshift_inputs.GOOD,
     "load_balancer": [
         {
             "stats_port": "8404",

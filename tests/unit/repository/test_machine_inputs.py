@@ -17,13 +17,13 @@ import yaml
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 from ansible_collections.hwaccel.gpu.tests.unit.inputs.bad_inputs import FORBIDDEN
+from ansible_collections.hwaccel.gpu.tests.unit.repository import bad_openshift_inputs
 from ansible_collections.hwaccel.gpu.tests.unit.repository.bad_machine_inputs import BAD, GOOD
-from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN
+from ansible_collections.hwaccel.gpu.tests.unit.repository.test_host_variables import GIVEN as OF_MACHINES
 from ansible_collections.hwaccel.gpu.tests.unit.repository.test_playbooks import TOP, run
 
+GIVEN = {**OF_MACHINES, "cluster_openshift": bad_openshift_inputs.GIVEN}
 GROUPS = {
-    "cluster_k3s": "control_plane",
-    "cluster_kubeadm": "control_plane",
     "load_balancer": "load_balancers",
     "dns_pxe": "boot_servers",
     "machine_boot": "workers",
@@ -33,10 +33,13 @@ GROUPS = {
 OF_PLAYBOOKS = {
     "cluster_k3s": ("inventory",),
     "cluster_kubeadm": ("inventory",),
+    "cluster_openshift": ("inventory", "known"),
     "load_balancer": ("clusters", "machines", "peers"),
     "dns_pxe": ("clusters", "machines", "joined"),
     "machine_boot": ("servers", "connection"),
 }
+#: Any dictionary is valid here, as far as its own keys are not known.
+DOCUMENTS = tuple(f"cluster_openshift_{name}" for name in ("pull_secret", "install_config", "agent_config"))
 #: On the oldest and the newest core one playbook is enough.
 ONE_CORE = importlib.metadata.version("ansible-core").startswith("2.19.")
 
@@ -99,10 +102,12 @@ def test_every_variable_of_the_role_rejects_values_of_a_wrong_type(role: str) ->
     known = {
         name: option
         for name, option in _variables.options()[role].items()
-        if name.removeprefix(f"{role}_") not in ("nodes", "joined", "inventory")
+        if name.removeprefix(f"{role}_") not in ("nodes", "joined", "inventory", "known")
     }
     for name, option in known.items():
         kinds = [{"a": [1]}, [[["x"]]]] if option.get("type") != "dict" else ["words", [[1]]]
+        if name in DOCUMENTS:
+            kinds = kinds[1:]
         assert all(inputs.judge(role, {name: option}, {name: kind}) for kind in kinds), name
         if option.get("type") in ("int", "float", "bool"):
             assert all(inputs.judge(role, {name: option}, {name: word}) for word in ("words", "", "1 2")), name
@@ -131,8 +136,9 @@ def test_a_playbook_reports_all_problems_before_it_connects_to_a_machine(tmp_pat
             "provider": "ipmi",
         }
         hosts["good"] = {f"machine_boot_{name}": value for name, value in bmc.items()}
-    groups: dict[str, t.Any] = {GROUPS[role]: {"hosts": hosts}}
-    if role.startswith("cluster_"):
+    if role in GROUPS:
+        groups: dict[str, t.Any] = {GROUPS[role]: {"hosts": hosts}}
+    else:
         # Its variables are those of the cluster.
         cluster = {"bad": {"hwaccel_installer": role.removeprefix("cluster_"), "ansible_connection": "local", **given}}
         groups = {

@@ -14,8 +14,8 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import inputs, rules
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines, openshift_inputs
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift import rules
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.conversion import HOST_PREFIX, OVN
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.openshift.findings import METHODS
 
@@ -90,8 +90,8 @@ def read(given: c.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], list[Fault]]:
 
 
 def _check(name: str, default: t.Any) -> values.Check:
-    if name in inputs.CHECKS:
-        return inputs.CHECKS[name]
+    if name in openshift_inputs.CHECKS:
+        return openshift_inputs.CHECKS[name]
     one = values.choice(*_CHOICES[name]) if name in _CHOICES else values.text
     if isinstance(default, list):
         return values.listed(one)

@@ -37,7 +37,7 @@ BROKEN: dict[str, tuple[t.Any, str]] = {
     "rendezvous_address": ("fd00::/64", "not an IP address"),
     "boot_artifacts_url": ([1], "a list is not a string"),
     "static_networks": ([{"network": "10.33.3.1/24", "gateway": "10.33.3.1"}], "unknown: gateway"),
-    "time_servers": ([["a"]], "a list is not a string"),
+    "time_servers": ([["a"]], "a list is neither an address nor a name"),
     "kernel_arguments": (["iommu=pt"], "is not a dictionary"),
     "disks": ({"Worker": []}, "not the name of a pool"),
     "manifests": ([7], "neither a dictionary nor YAML"),
