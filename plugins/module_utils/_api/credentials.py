@@ -12,6 +12,7 @@ import collections.abc as c
 import dataclasses
 import os
 import typing as t
+import urllib.parse
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api import kubeconfig as kubeconfigs
 from ansible_collections.hwaccel.gpu.plugins.module_utils._api.identity import Credentials
@@ -212,7 +213,17 @@ def _url(host: str, source: str) -> str:
     host = host.strip().rstrip("/")
     if "://" not in host:
         host = "https://" + host
-    scheme, _separator, rest = host.partition("://")
-    if scheme not in ("https", "http") or not rest or any(character.isspace() for character in rest):
+    if not _is_url(host):
         raise HwaccelError(f"{host!r} is not the URL of an API server", source, "", "write it as https://name:port")
     return host
+
+
+def _is_url(text: str) -> bool:
+    if any(character.isspace() for character in text):
+        return False
+    try:
+        parts = urllib.parse.urlsplit(text)
+        # A port that is none is an error only here, where it is read.
+        return parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -291,6 +291,10 @@ def test_invalid_kubeconfigs_are_reported_without_their_content(
         {"kubeconfig": "/nowhere/kc"},
         {"host": "h", "api_key": "k", "ca_cert": "/nowhere/ca"},
         {"host": "h h", "api_key": "k"},
+        {"host": "h:70000", "api_key": "k"},
+        {"host": "https://h:api", "api_key": "k"},
+        {"host": "https://[fd00::1", "api_key": "k"},
+        {"host": "https://:6443", "api_key": "k"},
     ],
 )
 def test_invalid_options_are_reported_with_a_next_step(home: pathlib.Path, options: dict) -> None:

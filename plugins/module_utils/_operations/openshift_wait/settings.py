@@ -14,6 +14,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval import identities
 from ansible_collections.hwaccel.gpu.plugins.module_utils._approval.rules import ApprovalPolicy
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model import values
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, ManyFaults
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.record import Record
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import BOOTSTRAP as BOOTSTRAP_MACHINE
@@ -71,7 +72,7 @@ class Decided:
 
 def decided(settings: Settings, record: Record | None = None) -> Decided:
     """record: beside the folder of the installation. Raises ManyFaults with all problems of the options."""
-    faults = [*_numbers(settings), *_machines(settings)]
+    faults = [*_name(settings), *_numbers(settings), *_machines(settings), *_of_machines(settings)]
     policy = None
     if settings.expected_nodes or settings.allow_rejoin or settings.serving_ca:
         given = approving.Settings(
@@ -115,8 +116,14 @@ def _base(settings: Settings, expires: datetime.datetime | None, record: Record 
 
 
 def _machine(given: c.Mapping[str, t.Any]) -> Machine:
-    values = {name: value for name, value in given.items() if value is not None}
-    return Machine(**{**values, "name": identities.plain(str(given["name"]))})
+    known = {name: value for name, value in given.items() if value is not None}
+    return Machine(**{**known, "name": identities.plain(str(given["name"]))})
+
+
+def _name(settings: Settings) -> c.Iterator[Fault]:
+    if not identities.is_node_name(identities.plain(settings.name)):
+        what, why = f"{values.shown(settings.name)} cannot be used", "it is not a DNS name"
+        yield Fault(what, "name", why, "give name and base domain of the cluster, such as dgxpod.example.com")
 
 
 def _numbers(settings: Settings) -> c.Iterator[Fault]:
@@ -124,9 +131,10 @@ def _numbers(settings: Settings) -> c.Iterator[Fault]:
         yield Fault(f"leg {settings.leg:g} cannot be used", "leg", "it is below 0", "set a number of seconds, or none")
     for phase in PHASES:
         value = settings.limit(phase)
-        if not value > 0:
+        if not 0 < value < math.inf:
             name = f"{phase}_timeout"
-            yield Fault(f"{name} {value:g} cannot be used", name, "it is not above 0", "set a number of seconds")
+            why = "the wait would never end" if value == math.inf else "it is not above 0"
+            yield Fault(f"{name} {value:g} cannot be used", name, why, "set a number of seconds")
 
 
 def _machines(settings: Settings) -> c.Iterator[Fault]:
@@ -138,6 +146,19 @@ def _machines(settings: Settings) -> c.Iterator[Fault]:
         if count > 1:
             why = f"{count} machines have this name"
             yield Fault(f"machine {name} cannot be told from another one", "machines", why, "correct the names")
+
+
+def _of_machines(settings: Settings) -> c.Iterator[Fault]:
+    for number, one in enumerate(settings.machines):
+        if not identities.is_node_name(identities.plain(str(one["name"]))):
+            what, why = f"{values.shown(str(one['name']))} cannot be used", "it is not a DNS name"
+            yield Fault(what, f"machines[{number}].name", why, "give the name in the machine's reverse record")
+        for key in ("fetches", "quiet"):
+            value = one.get(key)
+            if value is not None and not 0 <= value < math.inf:
+                yield Fault(
+                    f"{value:g} cannot be used", f"machines[{number}].{key}", "it is not 0 or more", "correct it"
+                )
 
 
 def _unlike(settings: Settings, policy: ApprovalPolicy) -> c.Iterator[Fault]:
@@ -163,6 +184,6 @@ def _moment(text: str, faults: list[Fault]) -> datetime.datetime | None:
         moment = None
     if moment is None or moment.tzinfo is None:
         where, why = "installation.not_after", "it is no time in ISO 8601 with its zone"
-        faults.append(Fault(f"{text!r} cannot be used", where, why, "give it as 2026-12-01T06:00:00Z"))
+        faults.append(Fault(f"{values.shown(text)} cannot be used", where, why, "give it as 2026-12-01T06:00:00Z"))
         return None
     return moment
