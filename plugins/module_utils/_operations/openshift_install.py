@@ -36,7 +36,10 @@ _CREATES = (decision.CREATE, decision.REGENERATE)
 _INSTALL_CONFIG, _AGENT_CONFIG = "install-config.yaml", "agent-config.yaml"
 #: Of CoreOS, as Go and releases name them. Others have one name.
 _ARCHITECTURES, _MULTI = {"x86_64": "amd64", "aarch64": "arm64"}, "multi"
-_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_ADDRESS = re.compile(r"https?://[^\s/?#\x00-\x1f]+(/[^\s?#\x00-\x1f]*)?")
+_STREAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+#: NAME_MAX and PATH_MAX of Linux (limits.h), without what places.py adds to the name of a folder.
+_PATH = re.compile(r"(?=.{1,4000}$)(/[^/\x00-\x1f]{0,200})+")
 _PLACE = re.compile(r"(?:manifests|openshift)/[A-Za-z0-9][A-Za-z0-9_.-]*\.(?:ya?ml|json)")
 
 
@@ -152,9 +155,13 @@ def _settings(params: t.Mapping[str, t.Any]) -> Settings:
 
 def _wrong(params: t.Mapping[str, t.Any]) -> c.Iterator[Fault]:
     """Options whose type says too little."""
-    if not params["path"].startswith("/"):
-        why = "it would depend on where the task runs"
-        yield Fault(f"{shown(params['path'])} is no absolute path", "path", why, "begin it with /")
+    if not _PATH.fullmatch(params["path"]):
+        why = "another one would depend on where the task runs, and names have at most 200 characters and no control character"
+        yield Fault(
+            f"{shown(params['path'])} is no absolute path", "path", why, "give one such as /srv/installations/ocp"
+        )
+    if "\x00" in params["program"]:
+        yield Fault(f"{shown(params['program'])} is no file", "program", "", "give the path of openshift-install")
     if params["own_approver"] and params["method"] != UPI:
         why = "there is no bootstrap machine with a program that could be masked"
         yield Fault("own_approver cannot be set", f"method: {params['method']}", why, "leave it unset")
@@ -162,6 +169,9 @@ def _wrong(params: t.Mapping[str, t.Any]) -> c.Iterator[Fault]:
         # No comparison with what is no number is true.
         if params.get(name) is not None and not 0 < params[name] < math.inf:
             yield Fault(f"{name} is not positive", name, f"it is {params[name]:g}", "set a number of seconds")
+    stream = params.get("stream") or ""
+    if stream and not _STREAM.fullmatch(stream):
+        yield Fault(f"{shown(stream)} is not the name of a stream", "stream", "", "give one such as rhel-10")
     mirror = params.get("mirror") or ""
     if mirror and not _ADDRESS.fullmatch(mirror):
         what = f"{shown(mirror)} is not the address of a folder"
