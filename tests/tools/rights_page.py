@@ -44,6 +44,12 @@ It runs outside of the cluster, with the kubeconfig of `examples/csr-approver` a
 test approves requests with them alone, and fails on one that is unused. Whoever steals its token can approve requests of kubelets and read Nodes and requests
 ([approving certificates](approving-certificates.md#credentials-of-the-approver)).
 """
+WAIT = """## Module `openshift_wait`
+
+It needs these rights of the same ServiceAccount, by `examples/csr-approver/wait.yaml`, beside those above (without `expected_nodes` only those to list and
+watch `nodes` of them). A live test waits for an installation with them alone, also in check mode, and fails on one that is unused. Playbooks use
+`auth/kubeconfig` of the installation, which is that of an administrator.
+"""
 #: Why the approver has each right, by the resource.
 APPROVER_NEEDS = {
     "certificatesigningrequests": "reads requests of the two signers, again before it approves one, and watches them while it waits",
@@ -53,6 +59,14 @@ APPROVER_NEEDS = {
     "namespaces": "the uid that the option `cluster_uid` is compared with",
     "configmaps": "the CA that signs serving certificates, unless the option `serving_ca` has it",
     "machines": "nodes with a Machine object are left to the platform; on OpenShift only",
+}
+#: The same of a wait.
+WAIT_NEEDS = {
+    "clusterversions": "whether the first version is installed, and what it waits for",
+    "clusteroperators": "which operators lag, and why",
+    "infrastructures": "which cluster it is, by `infrastructureName`",
+    "etcds": "whether etcd does without the bootstrap machine",
+    "configmaps": "whether bootstrap is complete",
 }
 
 SELINUX = """## SELinux
@@ -137,15 +151,16 @@ def api_table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def approver_table(top: pathlib.Path) -> list[str]:
-    lines = [APPROVER, "| verbs | of | named | where | why |", "|---|---|---|---|---|"]
-    for name in ("rights", "openshift"):
+def approver_table(top: pathlib.Path, head: str, needs: dict[str, str], *names: str) -> list[str]:
+    """names: of the files of the example."""
+    lines = [head, "| verbs | of | named | where | why |", "|---|---|---|---|---|"]
+    for name in names:
         objects = yaml.safe_load((top / "examples" / "csr-approver" / f"{name}.yaml").read_text(encoding="utf-8"))
         for role in objects["items"]:
             where = f"`{role['metadata']['namespace']}`" if role["kind"] == "Role" else "the cluster"
             for rule in role.get("rules", []):
                 full = [f"{one}.{group}".rstrip(".") for group in rule["apiGroups"] for one in rule["resources"]]
-                why = "; ".join(APPROVER_NEEDS[one] for one in rule["resources"])
+                why = "; ".join(needs[one] for one in rule["resources"])
                 named = code(rule.get("resourceNames", []))
                 lines.append(f"| {', '.join(rule['verbs'])} | {code(full)} | {named} | {where} | {why} |")
     return [*lines, ""]
@@ -180,7 +195,8 @@ def page(top: pathlib.Path = TOP) -> str:
         ]
         if calls := tables.get(f"__{role}_api_calls"):
             lines += ["What the programs ask of the API server, by their sources:", "", *calls_table(calls), ""]
-    lines += approver_table(top)
+    lines += approver_table(top, APPROVER, APPROVER_NEEDS, "rights", "openshift")
+    lines += approver_table(top, WAIT, WAIT_NEEDS, "wait")
     lines += selinux_tables(
         yaml.safe_load((top / "tests" / "unit" / "roles" / "selinux.yml").read_text(encoding="utf-8"))
     )

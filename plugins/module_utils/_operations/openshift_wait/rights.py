@@ -11,18 +11,17 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import F
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr import rights
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait import world
 
-_NEXT = "use auth/kubeconfig of the installation, or bind a ClusterRole with it"
+_NEXT = "use auth/kubeconfig of the installation, or bind the roles of examples/csr-approver"
 
 
 def missing(client: Client, policy: ApprovalPolicy | None) -> list[Fault]:
     """One error for each permission that access reviews refuse."""
     found = []
-    for resource, namespace in world.lists():
-        for verb in ("list", "watch"):
-            if not client.allowed(verb, resource, namespace):
-                name = f"{resource.plural}{'.' + resource.group if resource.group else ''}"
-                where = f"in namespace {namespace}" if namespace else "cluster-wide"
-                found.append(Fault(f"permission to {verb} {name} is missing", where, "RBAC refuses it", _NEXT))
+    for verb, resource, namespace, name in world.needed():
+        if not client.allowed(verb, resource, namespace, name):
+            kind = f"{resource.plural}{'.' + resource.group if resource.group else ''}"
+            where = f"in namespace {namespace}" if namespace else "cluster-wide"
+            found.append(Fault(f"permission to {verb} {kind} is missing", where, "RBAC refuses it", _NEXT))
     if policy is not None:
         known = {fault.what for fault in found}
         found += [one for one in rights.missing(client, policy, watches=True, authority=True) if one.what not in known]

@@ -41,12 +41,18 @@ _ABSENT = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """A list. reduce: of an object what an install depends on, in JSON, so that what does not matter is no change."""
+    """A list. reduce: of an object what an install depends on, in JSON, so that what does not matter is no change. name: of the only object that is read."""
 
     resource: Resource
     reduce: c.Callable[[Obj], t.Any]
     namespace: str = ""
     selector: str = ""
+    name: str = ""
+    watched: bool = True
+
+    @property
+    def field_selector(self) -> str:
+        return f"metadata.name={self.name}" if self.name else self.selector
 
 
 def _request(obj: Obj) -> list[str]:
@@ -60,13 +66,15 @@ _CLUSTER_OPERATOR = Resource("config.openshift.io", "v1", "ClusterOperator", "cl
 _INFRASTRUCTURE = Resource("config.openshift.io", "v1", "Infrastructure", "infrastructures", False)
 _SOURCES = {
     INFRASTRUCTURE: _Source(
-        _INFRASTRUCTURE, lambda obj: str((obj.get("status") or {}).get("infrastructureName") or "")
+        _INFRASTRUCTURE,
+        lambda obj: str((obj.get("status") or {}).get("infrastructureName") or ""),
+        watched=False,
     ),
     BOOTSTRAP: _Source(
         bootstrap.CONFIG_MAP,
         lambda obj: str((obj.get("data") or {}).get("status") or ""),
         "kube-system",
-        "metadata.name=bootstrap",
+        name="bootstrap",
     ),
     ETCD: _Source(bootstrap.ETCD, lambda obj: list(objects.member_removed(obj))),
     VERSION: _Source(bootstrap.VERSION, lambda obj: dataclasses.asdict(objects.version(obj))),
@@ -115,7 +123,7 @@ class World:
         source = _SOURCES[name]
         found: dict[str, t.Any] = {}
         try:
-            for page in client.pages(source.resource, source.namespace, field_selector=source.selector):
+            for page in client.pages(source.resource, source.namespace, field_selector=source.field_selector):
                 version = page.resource_version
                 found |= {str(obj["metadata"]["name"]): source.reduce(obj) for obj in page.items}
         except NotFound:
@@ -135,7 +143,7 @@ class World:
             source.resource,
             source.namespace,
             resource_version=self.versions[name],
-            field_selector=source.selector,
+            field_selector=source.field_selector,
             deadline=deadline,
         )
         try:
@@ -199,6 +207,20 @@ class World:
         )
 
 
-def lists() -> list[tuple[Resource, str]]:
-    """What is read and watched, with its namespace."""
-    return list(dict.fromkeys((source.resource, source.namespace) for source in _SOURCES.values()))
+class Needed(t.NamedTuple):
+    """A permission. namespace: "" for the cluster; name: of the only object, "" for all."""
+
+    verb: str
+    resource: Resource
+    namespace: str
+    name: str
+
+
+def needed() -> list[Needed]:
+    """What is read and watched."""
+    found = (
+        Needed(verb, source.resource, source.namespace, source.name)
+        for source in _SOURCES.values()
+        for verb in (("list", "watch") if source.watched else ("list",))
+    )
+    return list(dict.fromkeys(found))
