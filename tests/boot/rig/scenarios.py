@@ -6,7 +6,8 @@
 tests/tools/isolated python -m ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios COMMAND...
 
 A load balancer, a boot server, a client, and three machines with BMCs. HWACCEL_MACHINES contains the path of an inventory with their
-addresses. They are removed when the command ends, or when this program is terminated.
+addresses. In the place of openshift-install is its stand-in (tests/openshift/stand_in). All are removed when the command ends, or when this
+program is terminated.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import Client, mac
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 from ansible_collections.hwaccel.gpu.tests.tools.jobs import CANNOT_RUN
 
 CLUSTER, SERVERS, CLIENT = "ocp", ("lb", "boot"), "client"
@@ -81,7 +83,11 @@ def machines() -> c.Iterator[dict[str, str]]:
         )
         own = certificate(rig.folder / "member.pem")
         hosts = {name: rig.reached(name) for name in (*SERVERS, CLIENT)}
-        hosts[CLUSTER] = {"hwaccel_load_balancer_address": hosts["lb"]["ansible_host"]}
+        hosts[CLUSTER] = {
+            "hwaccel_load_balancer_address": hosts["lb"]["ansible_host"],
+            "cluster_openshift_folder": str(rig.folder / "installations" / CLUSTER),
+            "cluster_openshift_installer": str(launcher.write(rig.folder)),
+        }
         for name, bmc in zip(MACHINES, bmcs, strict=True):
             host = rig.host(name)
             hosts[name] = stack.enter_context(contextlib.closing(Computer(host, bmc, rig.folder))).variables()
