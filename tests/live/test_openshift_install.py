@@ -56,20 +56,12 @@ class Site:
         )
         self.tool.chmod(0o755)
 
-    def play(
-        self,
-        *arguments: str,
-        playbook: str = "cluster_openshift",
-        others: c.Mapping[str, dict[str, t.Any]] | None = None,
-        machines: dict[str, dict[str, t.Any]] | None = None,
-        warnings: t.Sequence[str] = (),
-        **variables: t.Any,
-    ) -> site.Run:
-        """others: more clusters, each with the variables in which it differs from this one."""
+    def host(self) -> dict[str, t.Any]:
+        """Variables of the cluster."""
         example = REPOSITORY / "examples" / "inventories" / "sno-edge" / "hosts.yml"
         known = yaml.safe_load(example.read_text(encoding="utf-8"))["gpu_clusters"]["hosts"]["edge"]
         given = {name: known[name] for name in ("cluster_openshift_pull_secret", "cluster_openshift_ssh_keys")}
-        host = {
+        return {
             **given,
             "ansible_connection": "local",
             "hwaccel_installer": "openshift",
@@ -81,8 +73,19 @@ class Site:
             **{f"cluster_openshift_{phase}_timeout": 120 for phase in ("api", "bootstrap", "nodes", "install")},
             "cluster_openshift_installer": str(self.tool),
             **self.variables,
-            **variables,
         }
+
+    def play(
+        self,
+        *arguments: str,
+        playbook: str = "cluster_openshift",
+        others: c.Mapping[str, dict[str, t.Any]] | None = None,
+        machines: dict[str, dict[str, t.Any]] | None = None,
+        warnings: t.Sequence[str] = (),
+        **variables: t.Any,
+    ) -> site.Run:
+        """others: more clusters, each with the variables in which it differs from this one."""
+        host = {**self.host(), **variables}
         clusters = {"ocp": host, **{name: {**host, **one} for name, one in (others or {}).items()}}
         return site.playbook(playbook, clusters, *arguments, machines=machines or self.machines, warnings=warnings)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import os
 import pathlib
 import threading
 import typing as t
@@ -63,6 +64,7 @@ class Commands:
 
     @contextlib.contextmanager
     def watched(self) -> c.Iterator[None]:
+        self._ended.clear()
         thread = threading.Thread(target=self._watch, daemon=True)
         thread.start()
         try:
@@ -73,9 +75,11 @@ class Commands:
 
     def _watch(self) -> None:
         while not self._ended.wait(0.02):
-            for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            for name in filter(str.isdigit, os.listdir("/proc")):
+                # It may have ended.
                 with contextlib.suppress(OSError):
-                    self.seen.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                    line = pathlib.Path("/proc", name, "cmdline").read_bytes()
+                    self.seen.add(line.replace(b"\0", b" ").decode(errors="replace"))
 
 
 class Leaks(t.NamedTuple):

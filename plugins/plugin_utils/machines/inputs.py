@@ -152,7 +152,13 @@ _PROFILE = values.fields(
 )
 _SOURCE = {"path": values.text, "source": _ADDRESS_OF_FILE}
 _ARTIFACT = values.fields(
-    {**_SOURCE, "checksum": checks.SHA256, "signature": _ADDRESS_OF_FILE, "keyring": checks.FILE, "secret": values.truth},
+    {
+        **_SOURCE,
+        "checksum": checks.SHA256,
+        "signature": _ADDRESS_OF_FILE,
+        "keyring": checks.FILE,
+        "secret": values.truth,
+    },
     "a file",
     ("path", "source", "checksum"),
 )
