@@ -205,9 +205,9 @@ attributes:
 requirements:
   - cryptography >= 42.0
 notes:
-  - "Permissions that it needs: list and watch ConfigMap C(bootstrap) in C(kube-system), C(nodes), C(clusterversions), C(clusteroperators) and C(etcds), and list
-    C(infrastructures); with O(expected_nodes) also those of M(hwaccel.gpu.node_csr_approve). C(auth/kubeconfig) of an installation has them, and the folder
-    C(examples/csr-approver) has roles with nothing else."
+  - "Permissions that it needs: list and watch ConfigMap C(bootstrap) in C(kube-system), C(nodes), C(clusterversions), C(clusteroperators) and C(etcds), and
+    list C(infrastructures); with O(expected_nodes) also those of M(hwaccel.gpu.node_csr_approve). C(auth/kubeconfig) of an installation has them, and the
+    folder C(examples/csr-approver) has roles with nothing else."
   - Until bootstrap is complete, the bootstrap machine itself approves every request, unless C(approve-csr.service) is masked in its ignition file.
 seealso:
   - module: hwaccel.gpu.bootstrap_info
