@@ -137,6 +137,7 @@ ANSIBLE_FACING = tuple(
         *(f"modules/test_{m}.py" for m in ("ignition_info", "node_csr_approve")),
         *(f"modules/test_openshift_{m}.py" for m in ("archive", "credentials", "install", "wait")),
         *(f"plugin_utils/test_{one}.py" for one in ("direct", "installed", "lines", "looking", "manifests", "slices")),
+        "plugin_utils/test_variables.py",
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
         "machines/test_evidence.py",
