@@ -451,6 +451,11 @@ CLOSED = {
 #: Files that take their mode from an existing file, or are in a closed folder that was created for them.
 OF_PLANS = {
     (
+        "dns_pxe",
+        "fetch.yml",
+        "{{ __dns_pxe_state }}/{{ item.path }}",
+    ): "in the folders ignition and secret, of mode 0750",
+    (
         "cluster_k3s",
         "withdraw.yml",
         "/etc/rancher/k3s/config.yaml.d/55-hwaccel-gpu-cluster.yaml",

@@ -9,7 +9,8 @@ import dataclasses
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import templating
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import answers
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Profile, Site, listed
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model import Profile, Site
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.reading import listed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import AARCH64, X86_64, Machine
 
 #: Folders below the one that TFTP and HTTP serve.

@@ -17,9 +17,9 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.model
     Settings,
     Site,
     Subnet,
-    listed,
     overlap,
 )
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.reading import listed
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.machines import Address, Machine
 
 #: Names that a cluster uses itself.

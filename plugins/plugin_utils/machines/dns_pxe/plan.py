@@ -71,9 +71,8 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     and remote. protected: files that hold keys, to copy, each with source, and path below the role's folder. actions: for services that do not run with the
     files on disk, as services.Action. released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of
     the role, in the same case. web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port,
-    protocol, source and rule.
-    expected: for the self-test. installs: machines that have to be installed, as CLUSTER/NAME, also while they are. writes: cluster and name of those that are
-    installed if they boot from the network now.
+    protocol, source and rule. expected: for the self-test. installs: machines that have to be installed, as CLUSTER/NAME, also while they are. writes: cluster
+    and name of those that are installed if they boot from the network now.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
