@@ -35,6 +35,10 @@ def pytest(*arguments: str) -> tuple[str, ...]:
     return ("python", "-m", "pytest", "-q", *arguments)
 
 
+def tests(folder: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{folder}/test_{name}.py" for name in names)
+
+
 def rest(folder: str, jobs: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Arguments of pytest: tests of a folder that none of these jobs runs."""
     return (folder, *(f"--ignore={path}" for paths in jobs.values() for path in paths))
@@ -196,13 +200,13 @@ _RUNS = (
     "openshift_added",
     "running_drivers",
 )
-WHOLE_RUNS = {"live runs": tuple(f"tests/live/test_{name}.py" for name in _RUNS)}
+WHOLE_RUNS = {"live runs": tests("live", *_RUNS)}
 
 _RUNTIMES = ("default_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
 #: Tests that use no fixture of the shared cluster's stack: beside those that do, as each waits most of its time.
 MACHINES = {
-    "real machines": tuple(f"tests/node/test_{name}.py" for name in ("drain", "node_runtime", "rig")),
-    "real runtimes": tuple(f"tests/node/test_{name}.py" for name in _RUNTIMES),
+    "real machines": tests("node", "drain", "node_runtime", "rig"),
+    "real runtimes": tests("node", *_RUNTIMES),
 }
 NODE = tuple(
     Job(name, "core-2.19", isolated(*paths, "-m", "not slow", *SLOWEST), (NODE_PARTS.name,), limit=2400, sandbox=True)
@@ -219,11 +223,11 @@ BOOT_PARTS = Job(
 )
 #: Those of load balancers and of power wait most of their time: beside the others.
 SERVICES = {
-    "load balancers": tuple(
-        f"tests/boot/test_load_balancer{part}.py" for part in ("", "_firewall", "_load", "_pair", "_teardown")
+    "load balancers": tests(
+        "boot", *(f"load_balancer{part}" for part in ("", "_firewall", "_load", "_pair", "_teardown"))
     ),
-    "power": tuple(
-        f"tests/boot/test_machine_boot{part}.py" for part in ("", "_ipmi", "_libvirt", "_logs", "_turns", "_virtual")
+    "power": tests(
+        "boot", *(f"machine_boot{part}" for part in ("", "_ipmi", "_libvirt", "_logs", "_turns", "_virtual"))
     ),
 }
 BOOT = (
@@ -242,7 +246,7 @@ CLUSTER_PARTS = Job(
     limit=2400,
     heavy=True,
 )
-_STAND_IN = tuple(f"tests/cluster/test_k3s_standin{part}.py" for part in ("", "_cluster", "_data"))
+_STAND_IN = tests("cluster", *(f"k3s_standin{part}" for part in ("", "_cluster", "_data")))
 K3S = {"machines to K3s": ("tests/cluster/test_k3s.py", *_STAND_IN)}
 #: Whole clusters for their own reasons, of which none is among those of make test.
 _LONG_K3S = ("tests/cluster/test_k3s_ha.py", "tests/cluster/test_k3s_kills.py")
@@ -320,12 +324,10 @@ _SLOW_LIVE = {
     "live faults": ("tests/live/test_disturbed.py",),
     "live thousand nodes": ("tests/live/test_sandbox_scale.py",),
     "live approvals": ("tests/live/test_approvals_scale.py",),
-    "live many clusters": tuple(
-        f"tests/live/test_{name}.py" for name in ("controller_cost", "many_clusters", "openshift_machines")
-    ),
+    "live many clusters": tests("live", "controller_cost", "many_clusters", "openshift_machines"),
 }
 _SLOW_NODE = {
-    "node runtimes": tuple(f"tests/node/test_{name}.py" for name in ("drain", *_RUNTIMES)),
+    "node runtimes": tests("node", "drain", *_RUNTIMES),
     "node simulator": ("tests/node/test_simulator.py",),
 }
 _SLOW_BOOT = {
@@ -335,8 +337,8 @@ _SLOW_BOOT = {
 }
 _SLOW_CLUSTER = {
     "clusters by kubeadm": ("tests/cluster/test_kubeadm.py",),
-    "clusters with GPUs": tuple(f"tests/cluster/test_gpu_{name}.py" for name in ("cluster", "gate")),
-    "clusters verdicts": tuple(f"tests/cluster/test_{name}.py" for name in ("causes", "verdicts")),
+    "clusters with GPUs": tests("cluster", "gpu_cluster", "gpu_gate"),
+    "clusters verdicts": tests("cluster", "causes", "verdicts"),
     "clusters killed": ("tests/cluster/test_kills.py",),
     "clusters killed servers": ("tests/cluster/test_kills_servers.py",),
     "clusters from metal": ("tests/cluster/test_metal.py",),
@@ -346,21 +348,17 @@ _SLOW_CLUSTER = {
     "clusters certificates": ("tests/cluster/test_serving_certificates.py",),
     "clusters encrypted": ("tests/cluster/test_encryption.py", "tests/cluster/test_encryption_one.py"),
     "clusters K3s": ("tests/cluster/test_k3s.py", "tests/cluster/test_k3s_ha.py"),
-    "clusters K3s network": tuple(f"tests/cluster/test_k3s_{name}.py" for name in ("network", "stacks")),
+    "clusters K3s network": tests("cluster", "k3s_network", "k3s_stacks"),
     "clusters K3s air gap": ("tests/cluster/test_k3s_airgap.py",),
     "clusters K3s external datastore": ("tests/cluster/test_k3s_external.py",),
-    "clusters K3s adopted": tuple(
-        f"tests/cluster/test_k3s_{name}.py" for name in ("adopt", "adopt_servers", "datastore")
-    ),
+    "clusters K3s adopted": tests("cluster", "k3s_adopt", "k3s_adopt_servers", "k3s_datastore"),
     "clusters K3s GPUs": ("tests/cluster/test_k3s_gpus.py",),
     "clusters K3s on Jetson": ("tests/cluster/test_k3s_jetson.py",),
     "clusters K3s sites": ("tests/cluster/test_k3s_sites.py",),
     "clusters K3s killed": ("tests/cluster/test_k3s_kills.py",),
     "clusters K3s hardened": ("tests/cluster/test_k3s_hardening.py",),
     "clusters K3s restored": ("tests/cluster/test_k3s_restore.py",),
-    "clusters K3s rotated": tuple(
-        f"tests/cluster/test_k3s_{name}.py" for name in ("rotation", "rotation_one", "rotation_ca")
-    ),
+    "clusters K3s rotated": tests("cluster", "k3s_rotation", "k3s_rotation_one", "k3s_rotation_ca"),
     "clusters K3s stand-in": _STAND_IN,
 }
 #: What only they need is built for three minutes.
@@ -370,9 +368,7 @@ DOCKER_PARTS = dataclasses.replace(
     command=(*CLUSTER_PARTS.command, "docker"),
     after=(CLUSTER_PARTS.name,),
 )
-_SLOW_DOCKER = {
-    "clusters K3s on Docker": tuple(f"tests/cluster/test_k3s_{name}.py" for name in ("docker", "docker_gpus"))
-}
+_SLOW_DOCKER = {"clusters K3s on Docker": tests("cluster", "k3s_docker", "k3s_docker_gpus")}
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)
 SOAK_NODE = (
