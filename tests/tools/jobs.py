@@ -154,7 +154,7 @@ ANSIBLE_FACING = tuple(
             f"repository/test_{name}.py"
             for name in (
                 *("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs"),
-                *("playbooks", "quick", "tags", "undefined"),
+                *("bootstrap_reused", "openshift_inputs", "playbooks", "quick", "tags", "undefined"),
             )
         ),
     )
@@ -189,16 +189,8 @@ SLOWEST = ("--durations=40", "--durations-min=10", "-p", "ansible_collections.hw
 
 #: Whole runs of playbooks, each of many seconds: half of the time of the live tests.
 _RUNS = (
-    "awx",
-    "clusters",
-    "coexistence",
-    "credentials_lost",
-    "dead_node",
-    "gates",
-    "many_clusters",
-    "mutations",
-    "openshift_added",
-    "running_drivers",
+    *("awx", "clusters", "coexistence", "credentials_lost", "dead_node"),
+    *("gates", "many_clusters", "mutations", "running_drivers"),
 )
 WHOLE_RUNS = {"live runs": tests("live", *_RUNS)}
 
@@ -270,12 +262,10 @@ OPENSHIFT_PARTS = Job(
     limit=2400,
 )
 OPENSHIFT_METAL = {"machines to OpenShift": ("tests/openshift/machines",)}
+_OF_OPENSHIFT = {"OpenShift": rest("tests/openshift", OPENSHIFT_METAL), **OPENSHIFT_METAL}
 OPENSHIFT = tuple(
-    Job(name, profile, isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), limit=2400, sandbox=True)
-    for name, profile, paths in (
-        ("OpenShift", "core-2.19", rest("tests/openshift", OPENSHIFT_METAL)),
-        *((name, "metal", paths) for name, paths in OPENSHIFT_METAL.items()),
-    )
+    Job(name, "metal", isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), limit=2400, sandbox=True)
+    for name, paths in _OF_OPENSHIFT.items()
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
@@ -395,6 +385,7 @@ FRESH = tuple(
 LOADED = tuple(
     Job(f"loaded {name}", "demo", ("tests/tools/loaded",), limit=SOAK_LIMIT) for name in ("first", "second", "third")
 )
+_BENCH = ("python", "tests/bench/bench.py", "--nodes", "1000")
 #: Parts of make soak, one after the other: some measure. None needs another.
 SOAK = (
     Job("unit schedules", "core-2.19", pytest("tests/unit", "-m", "slow", PRINTED), limit=SOAK_LIMIT),
@@ -408,14 +399,7 @@ SOAK = (
     *SOAK_NODE,
     *SOAK_BOOT,
     *SOAK_CLUSTER,
-    Job(
-        "bench",
-        "core-2.19",
-        ("python", "tests/bench/bench.py", "--nodes", "1000"),
-        (CONTROL_PLANE.name,),
-        limit=SOAK_LIMIT,
-        sandbox=True,
-    ),
+    Job("bench", "core-2.19", _BENCH, (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
     *FRESH,
     *LOADED,
 )

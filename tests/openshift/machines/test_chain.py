@@ -88,7 +88,7 @@ def test_check_mode_has_the_whole_plan_and_touches_nothing(checked: Run, untouch
     assert checked.rc == 0, checked.stdout[-8000:]
     assert untouched == {"domains": "", "folder": False, "calls": False, "boots": "", "balances": ""}
     for text in ("create the files of the installation", "install OpenShift on master-0"):
-        assert text in checked.stdout
+        assert text in checked.stdout, checked.stdout[-9000:]
 
 
 def test_one_command_installs_a_cluster_with_validated_gpus(
