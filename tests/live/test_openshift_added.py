@@ -20,10 +20,10 @@ import pytest
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import pointers
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.live.conftest import MakeSandbox
-from ansible_collections.hwaccel.gpu.tests.live.support.approvals import apply
 from ansible_collections.hwaccel.gpu.tests.live.support.installing import DOMAIN, Installing
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.live.test_openshift_install import MACHINES, Site
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import put
 from ansible_collections.hwaccel.gpu.tests.unit.approval.signing import Authority
 
 CONSENT = {"hwaccel_install": True}
@@ -42,7 +42,7 @@ def authority(world: Installing, name: str, pem: str) -> None:
     """What OpenShift's installer and machine-config-operator write. name: of the ConfigMap."""
     namespace, key = (OPERATOR, "ca-bundle.crt") if name != "root-ca" else ("kube-system", "ca.crt")
     metadata = {"name": name, "namespace": namespace}
-    apply(world.admin, [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: pem}}])
+    put(world.admin, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: pem}})
 
 
 def added(site: Site, name: str, machines: dict[str, dict[str, t.Any]], **variables: t.Any) -> Run:
