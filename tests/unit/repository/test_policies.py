@@ -73,6 +73,7 @@ OLD_PYTHONS = {
     "roles/cluster_kubeadm/files/control.py",
     "roles/cluster_kubeadm/files/encryption.py",
     "roles/cluster_kubeadm/files/unpack.py",
+    "roles/cluster_openshift/files/witness.py",
     "roles/cluster/files/leftovers.py",
     "roles/cluster_kubeadm/files/restore.py",
     "roles/cluster_kubeadm/files/rotate.py",

@@ -58,4 +58,4 @@ def test_who_cannot_be_read_while_it_waits_is_reported_and_stops_nothing(tmp_pat
     assert "edge: boot server boot could not be read, and what it knows is missing (" in output
     assert "Connection refused" in output
     assert "load balancer lb could not be read, and what it knows is missing (no HAProxy answers (" in output
-    assert "unreachable=0    failed=0" in output and "changed=0" in output
+    assert "unreachable=0 failed=0" in output and "changed=0" in output
