@@ -134,6 +134,7 @@ def test_uefi_fetches_the_keys_by_ipxe(agents: Agents, computers: Computers) -> 
 def test_who_has_joined_gets_no_keys_any_more_and_with_the_last_one_the_file_goes(agents: Agents) -> None:
     joined = {"dns_pxe_joined": {"edge": [name for name in MACHINES if name.startswith("edge")], "sno": []}}
     assert agents.server.sh(f"test -e {INITRAMFS} && echo there").strip() == "there"
-    agents.site("-e", json.dumps(joined))
+    # Its self-test would ask the API of a cluster that has nodes.
+    agents.site("-e", json.dumps({**joined, "dns_pxe_self_test": False}))
     assert agents.server.sh(f"test -e {INITRAMFS} || echo gone").strip() == "gone"
     assert "secret/edge" not in agents.server.read("/etc/hwaccel-gpu/dns_pxe/nginx.conf")

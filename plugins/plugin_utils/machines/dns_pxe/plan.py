@@ -65,14 +65,13 @@ def plan(observed: Host, settings: Settings, found: Findings) -> dict[str, t.Any
     """The plan, in plain data. found: sources of files, and other DHCP servers.
 
     changes: paths of files that differ; diff: their differences; lines: these files in the form of write.sh; sealed: those that only the web server may read;
-    early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for
-    the services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt
-    installs them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring
-    and remote. protected: files that hold keys, to copy, each with source, and path below the role's folder. actions: for services that do not run with the
-    files on disk, as services.Action. released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of
-    the role, in the same case. web_user: of nginx. selinux: whether files need labels. firewall: openings of running firewalls, each with firewall, open, port,
-    protocol, source and rule. expected: for the self-test. installs: machines that have to be installed, as CLUSTER/NAME, also while they are. writes: cluster
-    and name of those that are installed if they boot from the network now.
+    early: those that are written before packages are installed. record: text for teardown, empty if the machine has it already. staged: texts by path for the
+    services' checkers; checks: their commands, each with name and argv. absent: paths that are removed. packages: missing ones; apt: whether apt installs
+    them. loaders: programs to copy, each with source and path. artifacts: files to download, each with path, source, checksum, signature, keyring and remote.
+    protected: files with keys to copy, each with source, and path below the role's folder. actions: for services that do not run with the files on disk, as
+    services.Action. released: services that the role does not need any more, each with unit, active, enabled and drop_in. stops: units of the role, in the
+    same case. web_user: of nginx. selinux: whether files need labels. firewall: of running ones, as firewall.changes. expected: for the self-test. installs:
+    machines that have to be installed, as CLUSTER/NAME, also while they are. writes: those that the network installs now.
     """
     site, system, wrong = _read(observed, settings)
     wrong += place.faults(observed, settings, found) + access.faults(observed, settings) + record.faults(observed, ROLE)
