@@ -41,7 +41,7 @@ def asked(folder: pathlib.Path, again: bool) -> dict[str, list[t.Any]]:
         "workers": {name: {"hwaccel_cluster": of} for name, of in machines.items() if not name.startswith("spare")},
         # As dns_pxe has found out: the files of `done` were fetched.
         "boot_servers": {
-            "pxe": {"__machine_looked": {"plan": {"installs": [["late", "both-late"], ["early", "both-early"]]}}}
+            "pxe": {"__machine_looked": {"plan": {"writes": [["late", "both-late"], ["early", "both-early"]]}}}
         },
     }
     (folder / "hosts.yml").write_text(yaml.safe_dump({name: {"hosts": hosts} for name, hosts in groups.items()}))
