@@ -76,8 +76,8 @@ def test_a_boot_server_installs_all_machines_of_a_new_cluster(dgxpod: Inventory)
         machine.name for machine in site.machines
     }
     assert len(site.machines) == 6
-    assert {machine.role for machine in site.machines if site.profile(machine)} == {"bootstrap", "master", "worker"}
-    assert {machine.role: machine.install_device for machine in site.machines} == {
+    devices = {machine.role: found.device(machine) for machine in site.machines if (found := site.profile(machine))}
+    assert devices == {
         "bootstrap": "/dev/vda",
         "master": "/dev/vda",
         "worker": "/dev/disk/by-path/pci-0000:01:00.0-scsi-0:2:0:0",
