@@ -267,6 +267,8 @@ def test_names_and_ports_that_are_wrong() -> None:
     around = judged(server(wrong=[name, port]), server(wrong=[port], host="other"))["surroundings"]
     assert around == {"config_refused": port, "wildcard": name}
     assert judged(server())["surroundings"] == {"config_refused": "", "wildcard": ""}
+    reset = port.replace("[Errno 111] Connection refused", "[Errno 104] Connection reset by peer")
+    assert judged(server(wrong=[reset]))["surroundings"]["config_refused"] == ""
 
 
 def test_the_last_errors_of_a_console_since_the_machine_was_started() -> None:
