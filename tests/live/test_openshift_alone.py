@@ -28,7 +28,11 @@ def test_one_command_waits_until_it_is_installed_and_the_second_changes_nothing(
         ocp = Site(tmp_path, world, MACHINES, cluster_openshift_method=method)
         checked = ocp.play("--check")
         assert checked.rc == 0 and not ocp.folder.exists(), checked.stdout[-6000:]
-        assert checked.summary["ocp"]["changes"] == ["create the files of the installation", "install OpenShift on m0"]
+        assert checked.summary["ocp"]["changes"] == [
+            "create the files of the installation",
+            "install OpenShift on m0",
+            f"write the kubeconfig {ocp.placed}",
+        ]
         with concurrent.futures.ThreadPoolExecutor() as pool:
             machines = pool.submit(ocp.world.install, ocp.folder, MACHINES)
             run = ocp.play()
