@@ -115,7 +115,7 @@ def test_each_disk_is_written_once_and_keys_are_made_once(made: tuple[Run, float
     assert {name: text.count(coreos.WRITES) for name, text in consoles.items()} == dict.fromkeys(MACHINES, 1)
     assert {name: text.count(coreos.IGNITED) for name, text in consoles.items()} == dict.fromkeys(MACHINES, 1)
     calls = [json.loads(line)["arguments"] for line in machines.calls.read_text(encoding="utf-8").splitlines()]
-    assert len([words for words in calls if words[:2] == ["create", "ignition-configs"]]) == 1
+    assert len([words for words in calls if "ignition-configs" in words]) == 1, calls
 
 
 def test_the_bootstrap_machine_is_out_of_the_load_balancer_and_off_once_it_can_go(
