@@ -41,6 +41,7 @@ FINDS = {
     "machines to clusters": "what kubeadm, kubelets and etcd do otherwise than the plan of a cluster expects",
     "live parts": "what a real API server refuses, defaults or races, module by module",
     "live runs": "stages that do not fit together in whole runs: gates, lost credentials, dead nodes, mutated roles",
+    "live installations": "playbooks that do not fit to an installation of OpenShift: its phases, secrets, rights, and machines that are added",
     "machines that boot": "names, addresses and boot files that real firmware, DHCP clients and installers do not take",
     "load balancers": "configurations that HAProxy and keepalived refuse, connections lost when they change",
     "power": "BMCs and hypervisors that answer otherwise than their emulation in unit tests",

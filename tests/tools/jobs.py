@@ -191,7 +191,9 @@ _RUNS = (
     *("awx", "clusters", "coexistence", "credentials_lost", "dead_node"),
     *("gates", "many_clusters", "mutations", "running_drivers"),
 )
-WHOLE_RUNS = {"live runs": tests("live", *_RUNS)}
+_INSTALLATIONS = ("added", "alone", "clusters", "install", "machines", "secrets", "wait_rights")
+_OF_RUNS = {"live runs": _RUNS, "live installations": tuple(f"openshift_{name}" for name in _INSTALLATIONS)}
+WHOLE_RUNS = {name: tests("live", *files) for name, files in _OF_RUNS.items()}
 
 _RUNTIMES = ("default_runtime", "node_runtime_changes", "node_runtime_pods", "node_runtime_repository")
 #: Tests that use no fixture of the shared cluster's stack: beside those that do, as each waits most of its time.
