@@ -162,13 +162,13 @@ def _refused_file(found: Snapshot) -> Fault | None:
         return None
     if "rootfs" in blocked.refused:
         what = "rootfs cannot be downloaded"
-        step = "run hwaccel.gpu.dns_pxe, which downloads it; kernel, initramfs and rootfs have to be of one build"
+        step = "run hwaccel.gpu.site, which downloads it; kernel, initramfs and rootfs have to be of one build"
     elif blocked.stage in (s.NOTHING, s.REQUESTED):
         what = "its DHCP request is not answered"
-        step = "set hwaccel_mac to the machine's MAC address, and run hwaccel.gpu.dns_pxe"
+        step = "set hwaccel_mac to the machine's MAC address, and run hwaccel.gpu.site"
     else:
         what = "a file for its boot cannot be downloaded"
-        step = "set hwaccel_install of this machine to true if it has to be installed, and run hwaccel.gpu.dns_pxe"
+        step = "set hwaccel_install of this machine to true if it has to be installed, and run hwaccel.gpu.site"
     return Fault(what, blocked.name, blocked.refused, step)
 
 
@@ -199,7 +199,7 @@ def _localhost(found: Snapshot) -> Fault | None:
         return None
     at = [machine.name for machine in progress.awaited(found) if progress.step(machine, found) == progress.CONFIG]
     why = f"a machine asks to join as {name}: its address has no reverse record, or it came too late"
-    step = "compare the reverse records (dig -x ADDRESS) with the inventory, run hwaccel.gpu.dns_pxe, and start the machine again"
+    step = "compare the reverse records (dig -x ADDRESS) with the inventory, run hwaccel.gpu.site, and start the machine again"
     return Fault("a machine does not know its name", some(at) if at else "reverse records", why, step)
 
 

@@ -216,6 +216,14 @@ def test_a_cause_is_one_line_that_says_all() -> None:
         assert ("\n" in text, len(text) < 1500, " Next: " in text) == (False, True, True), name
 
 
+def test_no_cause_sends_to_a_playbook_that_does_not_know_the_files() -> None:
+    """dns_pxe alone has nothing of the installation, so that it would remove ignition files, and let machines boot their disks."""
+    steps = {name: causes.likely(found).next_step for name, (found, _words) in HUNG.items()}
+    assert [name for name, step in steps.items() if "hwaccel.gpu.dns_pxe" in step] == []
+    told = {name for name, step in steps.items() if "hwaccel.gpu.site" in step}
+    assert told == {"DHCP is not answered", "rootfs 404", "ignition 403", "no reverse record"}
+
+
 def test_workers_that_wait_as_usual_are_no_cause() -> None:
     """22623 answers them with 500 until masters serve it."""
     found = i.bootstrapping(**JOINED | {"nodes": i.nodes(i.MASTERS)})
