@@ -153,7 +153,7 @@ ANSIBLE_FACING = tuple(
             f"repository/test_{name}.py"
             for name in (
                 *("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs"),
-                *("bootstrap_reused", "openshift_inputs", "playbooks", "quick", "tags", "undefined"),
+                *("balanced_anew", "bootstrap_reused", "openshift_inputs", "playbooks", "quick", "tags", "undefined"),
             )
         ),
     )

@@ -41,7 +41,7 @@ def read(groups: Groups, hostvars: Variables, host: str) -> dict[str, t.Any]:
 def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
     requested = variables.get("cluster_openshift_bootstrap") or variables.get("hwaccel_bootstrap") or {}
     complete = requested.get("complete")
-    if complete is None and inventory.is_new(variables):
+    if complete is None and (inventory.is_new(variables) or _is_created(variables)):
         # If the cluster does not answer, its bootstrap is not complete, even if an earlier cluster had this name.
         complete = False
     return {
@@ -51,3 +51,9 @@ def _cluster(name: str, variables: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "machine_network": variables.get("hwaccel_machine_network") or [],
         "bootstrap_complete": complete,
     }
+
+
+def _is_created(variables: c.Mapping[str, t.Any]) -> bool:
+    """Whether this run creates the files of an installation of OpenShift, with which its machines become another cluster."""
+    plan = variables.get("cluster_plan") or {}
+    return any(step["do"] == "files" for step in plan.get("steps") or ())
