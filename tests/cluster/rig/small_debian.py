@@ -13,10 +13,9 @@ import collections.abc as c
 import dataclasses
 import json
 import pathlib
-import shutil
-import struct
 import typing as t
 
+from ansible_collections.hwaccel.gpu.tests.boot.rig.disk_image import FIRST, SECTOR, write_disk
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import BLOCK, Installer, Program
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.kubernetes_node import POD_NETWORK
@@ -35,8 +34,8 @@ _REPOSITORY, _INSTALLER, _OUT = "/disk-programs", "/installer", "/var/lib/kubele
 _MODULES = (BLOCK,)
 _ROOT = "/dev/vda2"
 _ARGUMENTS = f"root={_ROOT} console=ttyS0 net.ifnames=0 systemd.show_status=no"
-#: In sectors of 512 bytes: first of the boot partition, its number, and that of the root partition, up to the end of a disk of 8 GiB.
-_FIRST, _BOOT_SECTORS, _ROOT_SECTORS = 2048, 1 << 17, (8 << 21) - (1 << 17) - 4096
+#: Of the boot partition, and of the root partition up to the end of a disk of 8 GiB.
+_BOOT_SECTORS, _ROOT_SECTORS = 1 << 17, (8 << 21) - (1 << 17) - 4096
 DISK_GIB = 8
 _SCRIPT = rf"""busybox --install -s /bin
 stop() {{ echo "THE INSTALLATION FAILED: $1"; sleep 5; poweroff -f; }}
@@ -80,7 +79,7 @@ for path in /rig /opt/bin /var/lib/containerd; do mount --bind $path $tree$path;
 echo "nameserver {GATEWAY}" >$tree/etc/resolv.conf
 size=$(du --summarize --block-size=1M $tree | cut -f 1)
 mke2fs -q -t ext4 -d $tree {_OUT}/root "$((size * 5 / 4 + 64))M"
-truncate -s {_BOOT_SECTORS * 512} {_OUT}/boot; mkfs.fat -h {_FIRST} {_OUT}/boot >/dev/null; syslinux --install {_OUT}/boot
+truncate -s {_BOOT_SECTORS * SECTOR} {_OUT}/boot; mkfs.fat -h {FIRST} {_OUT}/boot >/dev/null; syslinux --install {_OUT}/boot
 mcopy -i {_OUT}/boot {_INSTALLER}/kernel/boot/vmlinuz-* ::vmlinuz; mcopy -i {_OUT}/boot {_INSTALLER}/initramfs ::initramfs
 printf 'DEFAULT disk\nPROMPT 0\nLABEL disk\nKERNEL vmlinuz\nINITRD initramfs\nAPPEND {_ARGUMENTS}\n' >{_OUT}/syslinux.cfg
 mcopy -i {_OUT}/boot {_OUT}/syslinux.cfg ::syslinux.cfg
@@ -122,16 +121,4 @@ class Installation:
             machine.write(path, text)
         machine.execute("sh", "-ec", _GOLDEN, self.release, seconds=900)
         parts = machine.folder / pathlib.Path(_OUT).name
-        table = b"".join(
-            struct.pack("<B3xB3xII", active, kind, first, sectors)
-            for active, kind, first, sectors in (
-                (0x80, 0x0E, _FIRST, _BOOT_SECTORS),
-                (0, 0x83, _FIRST + _BOOT_SECTORS, _ROOT_SECTORS),
-            )
-        )
-        first = (parts / "mbr").read_bytes().ljust(446, b"\0") + table.ljust(64, b"\0") + b"\x55\xaa"
-        with target.open("wb") as disk:
-            disk.write(first.ljust(_FIRST * 512, b"\0"))
-            for name in ("boot", "root"):
-                with (parts / name).open("rb") as part:
-                    shutil.copyfileobj(part, disk, 1 << 20)
+        write_disk(parts, target, _BOOT_SECTORS, _ROOT_SECTORS)

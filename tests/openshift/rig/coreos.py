@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import shutil
-import struct
 import subprocess
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.boot.rig.disk_image import FIRST, SECTOR, write_disk
 from ansible_collections.hwaccel.gpu.tests.boot.rig.installer import BLOCK, Installer, Program
 from ansible_collections.hwaccel.gpu.tests.boot.rig.packages import ensure_packages
 from ansible_collections.hwaccel.gpu.tests.node.rig.machine import Machine
@@ -41,8 +41,8 @@ _ENGINE = "/usr/lib/dracut/modules.d/30ignition/ignition"
 #: In the order of the units of CoreOS' initramfs.
 _STAGES = "fetch-offline fetch kargs disks mount files umount"
 _ROOT = "/dev/vda2"
-#: In sectors of 512 bytes: first of the boot partition, its number, and that of the root partition.
-_FIRST, _BOOT_SECTORS, _ROOT_SECTORS = 2048, 1 << 18, 1 << 17
+#: Sizes of the boot partition and of the root partition.
+_BOOT_SECTORS, _ROOT_SECTORS = 1 << 18, 1 << 17
 _NODE = "/bin/machine"
 _LIVE = Program(
     rf"""busybox --install -s /bin
@@ -90,7 +90,7 @@ grep -q "^$last:" /sysroot/etc/passwd || echo "$last:x:1000:1000::/home/$last:/b
 mkdir -p /sysroot/home/$last; chown 1000:1000 /sysroot/home/$last
 """
 _PARTITIONS = rf"""cd {_PARTS}
-truncate -s {_BOOT_SECTORS * 512} boot; mkfs.fat -h {_FIRST} boot >/dev/null; syslinux --install boot
+truncate -s {_BOOT_SECTORS * SECTOR} boot; mkfs.fat -h {FIRST} boot >/dev/null; syslinux --install boot
 mcopy -i boot kernel ::vmlinuz; mcopy -i boot initramfs ::initramfs
 printf 'DEFAULT disk\nPROMPT 0\nLABEL disk\nKERNEL vmlinuz\nINITRD initramfs\nAPPEND console=ttyS0 quiet panic=5 net.ifnames=0\n' >syslinux.cfg
 mcopy -i boot syslinux.cfg ::syslinux.cfg
@@ -121,7 +121,7 @@ class CoreOS:
         shutil.copy(installed.kernel, parts / "kernel")
         shutil.copy(installed.initramfs, parts / "initramfs")
         builder.sh(_PARTITIONS, seconds=300)
-        _write_disk(parts, disk / "raw")
+        write_disk(parts, disk / "raw", _BOOT_SECTORS, _ROOT_SECTORS)
         rig.remove(builder)
         shutil.copy(live.kernel, made / "kernel")
         shutil.copy(live.initramfs, made / "initramfs")
@@ -166,19 +166,3 @@ def _lay_out(tree: pathlib.Path) -> None:
         ("group", "root:x:0:\n"),
     ):
         (tree / "etc" / name).write_text(text, encoding="ascii")
-
-
-def _write_disk(parts: pathlib.Path, target: pathlib.Path) -> None:
-    table = b"".join(
-        struct.pack("<B3xB3xII", active, kind, first, sectors)
-        for active, kind, first, sectors in (
-            (0x80, 0x0E, _FIRST, _BOOT_SECTORS),
-            (0, 0x83, _FIRST + _BOOT_SECTORS, _ROOT_SECTORS),
-        )
-    )
-    first = (parts / "mbr").read_bytes().ljust(446, b"\0") + table.ljust(64, b"\0") + b"\x55\xaa"
-    with target.open("wb") as disk:
-        disk.write(first.ljust(_FIRST * 512, b"\0"))
-        for name in ("boot", "root"):
-            with (parts / name).open("rb") as part:
-                shutil.copyfileobj(part, disk, 1 << 20)
