@@ -79,7 +79,7 @@ def rests(run: Run, site: Site, before: str) -> None:
 def ocp(make_sandbox: MakeSandbox, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Site]:
     place = tmp_path_factory.mktemp("ocp")
     with Installing(make_sandbox({"pools": []}), place) as world, concurrent.futures.ThreadPoolExecutor() as pool:
-        made = Site(place, world)
+        made = Site(place, world, MACHINES)
         machines = pool.submit(world.install, made.folder, MACHINES)
         run = made.play()
         machines.result(timeout=10)
