@@ -187,7 +187,8 @@ def _without_bootstrap(found: Snapshot) -> Fault | None:
         return None
     why = f"{bootstrap[0].name} is no member of {' and '.join(lacking)}, and bootstrap is not complete"
     step = (
-        "run hwaccel.gpu.load_balancer, and verify that the load balancer reaches the bootstrap machine at these ports"
+        "run hwaccel.gpu.load_balancer with -e hwaccel_new_cluster=true, by which the machine is a member although the API does not answer, and verify that "
+        "the load balancer reaches it at these ports"
     )
     return Fault("the load balancer does not send to the bootstrap machine", "load balancer", why, step)
 

@@ -121,7 +121,7 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
     ),
     "load balancer without bootstrap": (
         around(i.booting(), api_members=i.MASTERS, config_members=i.MASTERS),
-        ("does not send to the bootstrap machine", "load balancer", "6443 and 22623", "hwaccel.gpu.load_balancer"),
+        ("does not send to the bootstrap machine", "load balancer", "6443 and 22623", "hwaccel_new_cluster=true"),
     ),
     "load balancer without bootstrap at one port": (
         around(i.booting(), config_members=i.MASTERS),
