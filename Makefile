@@ -35,7 +35,7 @@ test-boot: tree ## Tests of load balancers and of machines that boot, on real se
 test-cluster: tree ## Machines become clusters by kubeadm and by K3s, on real machines in namespaces of their own (needs what test-node does)
 	@$(PY) tests/tools/check.py cluster
 
-test-openshift: tree ## Tests on OpenShift, with a stand-in for its install tool, and of certificates on a real control plane
+test-openshift: tree ## Tests on OpenShift, with a stand-in for its install tool, on a real control plane, and of machines with empty disks
 	@$(PY) tests/tools/check.py openshift
 
 lint: tree ## ruff, codespell, mypy, layers, ansible-lint, changelog, ansible-test sanity
