@@ -30,10 +30,11 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.openshift_wait.settings import Settings
 from ansible_collections.hwaccel.gpu.tests.live.conftest import MakeSandbox
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import await_right, endpoint, token
-from ansible_collections.hwaccel.gpu.tests.live.support.approvals import EXAMPLE, NAMESPACE, apply
+from ansible_collections.hwaccel.gpu.tests.live.support.approvals import EXAMPLE, NAMESPACE
 from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.installing import DOMAIN, Installing
 from ansible_collections.hwaccel.gpu.tests.live.support.rights import RoleBook, requests_of, unused
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import put
 
 MACHINES: dict[str, dict[str, t.Any]] = {
     "control_plane": {"m0": {"hwaccel_address": "10.33.3.11"}},
@@ -61,7 +62,8 @@ class Waiting:
         await_right(self.client, "update", CSR, subresource="approval")
 
     def _apply(self, name: str) -> None:
-        apply(self.admin, yaml.safe_load((EXAMPLE / f"{name}.yaml").read_text(encoding="utf-8"))["items"])
+        for obj in yaml.safe_load((EXAMPLE / f"{name}.yaml").read_text(encoding="utf-8"))["items"]:
+            put(self.admin, obj)
 
     def grant(self) -> None:
         self._apply("wait")
@@ -144,5 +146,6 @@ def begin(waiting: Waiting) -> None:
         "metadata": metadata,
         "data": {"status": "complete"},
     }
-    apply(waiting.admin, [config, etcd])
+    for obj in (config, etcd):
+        put(waiting.admin, obj)
     waiting.admin.patch(ETCD, "cluster", "", {"status": {"conditions": [condition]}}, subresource="status")
