@@ -105,8 +105,9 @@ def test_the_rights_are_enough_and_each_is_used(
     begin(waiting)
     held = waiting.wait("bootstrap", bootstrap_timeout=5.0)
     assert held.values["state"] == "bootstrapped" and held.failure is not None
-    metadata = tmp_path / "metadata.json"
-    metadata.write_text(json.dumps({"infraID": "ocp-x1y2z"}), encoding="utf-8")
+    (tmp_path / "auth").mkdir()
+    (tmp_path / "auth" / "kubeconfig").touch()
+    (tmp_path / "metadata.json").write_text(json.dumps({"infraID": "ocp-x1y2z"}), encoding="utf-8")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         machines = pool.submit(waiting.world.install, tmp_path, MACHINES)
         done = waiting.wait("install", nodes_timeout=120.0, install_timeout=120.0)
