@@ -319,7 +319,8 @@ def aged(computer: Computer, kind: str) -> bytes:
     for extension in present.extensions:
         if extension.oid in (x509.OID_SUBJECT_ALTERNATIVE_NAME, x509.OID_EXTENDED_KEY_USAGE):
             builder = builder.add_extension(extension.value, extension.critical)
-    signed = builder.sign(t.cast("rsa.RSAPrivateKey", signer), hashes.SHA256())
+    assert isinstance(signer, rsa.RSAPrivateKey)
+    signed = builder.sign(signer, hashes.SHA256())
     kinds = serialization
     text = key.private_bytes(kinds.Encoding.PEM, kinds.PrivateFormat.TraditionalOpenSSL, kinds.NoEncryption())
     return signed.public_bytes(kinds.Encoding.PEM) + text

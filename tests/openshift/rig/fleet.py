@@ -86,7 +86,7 @@ class Fleet:
         for name, described in nodes.items():
             kernel = self._plane.admin.get(NODE, name)["status"]["nodeInfo"]["kernelVersion"]
             pool = {"name": "joined", "count": 1, "kernel": kernel, **SYSTEM, **described}
-            (found[name],) = fleet_file.parse({"pools": [pool]})["nodes"].values()
+            found[name] = next(iter(fleet_file.parse({"pools": [pool]})["nodes"].values()))
         fleet = {"time_scale": _TIME_SCALE, "seed": 1, "images": list(self._images), "nodes": found}
         write_if_changed(self._place / "fleet.json", json.dumps(fleet))
         if nodes:
