@@ -36,6 +36,7 @@ FINDS = {
     "parts of clusters": "a kubeadm or an image of the control plane that cannot be built; fills the cache",
     "parts of OpenShift": "definitions of OpenShift's kinds, and packages of its machines, that can no longer be had; fills the cache",
     "OpenShift": "files of an installation that are created, kept or replaced against the decision table, and a stand-in that differs from its own",
+    "parts of an installation": "keys, requests and operators of an installation with which a real control plane and the GPU half do not work",
     "machines to OpenShift": "what machines with empty disks do between two phases of an installation, and a run that is killed among them",
     "machines to K3s": "what a role for K3s does that etcd, API server and kubelet do not take, and a stand-in that differs from its table",
     "machines to clusters": "what kubeadm, kubelets and etcd do otherwise than the plan of a cluster expects",

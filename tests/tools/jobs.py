@@ -263,10 +263,11 @@ OPENSHIFT_PARTS = Job(
     limit=2400,
 )
 OPENSHIFT_METAL = {"machines to OpenShift": ("tests/openshift/machines",)}
-_OF_OPENSHIFT = {"OpenShift": rest("tests/openshift", OPENSHIFT_METAL), **OPENSHIFT_METAL}
+_APART = {"parts of an installation": tests("openshift", "chain_parts"), **OPENSHIFT_METAL}
 OPENSHIFT = tuple(
-    Job(name, "metal", isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), limit=2400, sandbox=True)
-    for name, paths in _OF_OPENSHIFT.items()
+    Job(name, profile, isolated(*paths, "-m", "not slow", *SLOWEST), (OPENSHIFT_PARTS.name,), limit=2400, sandbox=True)
+    for name, paths in {"OpenShift": rest("tests/openshift", _APART), **_APART}.items()
+    for profile in ("metal" if name in OPENSHIFT_METAL else "core-2.19",)
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
