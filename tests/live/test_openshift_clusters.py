@@ -73,7 +73,7 @@ def waits(run: site.Run, host: str) -> list[dict[str, t.Any]]:
 def ocp(make_sandbox: MakeSandbox, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Site]:
     place = tmp_path_factory.mktemp("ocp")
     with Installing(make_sandbox({"pools": []}), place) as world:
-        yield Site(place, world)
+        yield Site(place, world, MACHINES)
 
 
 def test_one_of_two_clusters_is_taken_with_all_that_belongs_to_it(ocp: Site) -> None:

@@ -123,7 +123,7 @@ class Searched:
 def searched(make_sandbox: MakeSandbox, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Searched]:
     place = tmp_path_factory.mktemp("ocp")
     with Installing(make_sandbox({"pools": []}), place) as world:
-        yield Searched(Site(place, world))
+        yield Searched(Site(place, world, MACHINES))
 
 
 def test_secrets_of_an_installation_are_in_its_folder_only(searched: Searched) -> None:
