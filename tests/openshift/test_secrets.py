@@ -221,6 +221,7 @@ def test_secrets_of_the_role_are_nowhere(tmp_path: pathlib.Path, keys: str) -> N
     program = launcher.write(tmp_path, keys=keys)
     folder = tmp_path / "installations" / "edge"
     cluster = {
+        "cluster_openshift_method": "in_place",
         "cluster_openshift_folder": str(folder),
         "cluster_openshift_installer": str(program),
         "cluster_openshift_pull_secret": PULL_SECRET,
