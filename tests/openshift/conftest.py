@@ -6,6 +6,7 @@
 keys  a folder of private keys, with which the stand-in needs a tenth of the time: no test that compares keys may have it
 made  an installation that the stand-in made with keys of its own; tests read it only
 disk  its bootstrap machine's disk; tests read it only
+program  the stand-in for kubelet
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import pathlib
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
+from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
+from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk, unpack
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import ensure_machine
 
 #: Whether they run in namespaces of their own, as by make test-openshift.
 ISOLATED = "HWACCEL_ISOLATED" in os.environ
@@ -63,3 +67,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="session")
 def disk(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Disk:
     return unpack(made.folder / "bootstrap.ign", tmp_path_factory.mktemp("disk"))
+
+
+@pytest.fixture(scope="session")
+def program() -> pathlib.Path:
+    try:
+        return ensure_machine(say)
+    except Unavailable as missing:
+        pytest.skip(str(missing))

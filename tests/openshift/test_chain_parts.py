@@ -26,14 +26,12 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.r
 from ansible_collections.hwaccel.gpu.tests.live.support import adhoc, site
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of, until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
-from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.openshift import support
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.control_plane import ControlPlane
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import unpack
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.fleet import Fleet
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import BOOTSTRAP, Process, ensure_machine
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import BOOTSTRAP, Process
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import INSTALLED, Expected, Operators
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import furnish
 
@@ -79,14 +77,6 @@ class Chain:
         )
         with Process.start(self.place / f"{name}.log", self.program, "node", *arguments) as started:
             yield started
-
-
-@pytest.fixture(scope="module")
-def program() -> pathlib.Path:
-    try:
-        return ensure_machine(say)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")

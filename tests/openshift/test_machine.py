@@ -32,16 +32,13 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.s
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import bearer
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import until
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.network import ip
-from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.openshift.conftest import ISOLATED, Made
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.control_plane import ControlPlane
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import unpack
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import (
     OWN,
     Process,
-    ensure_machine,
     write_bootstrap,
 )
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import bound, furnish, group, put
@@ -54,14 +51,6 @@ PORT = 10250
 NETWORK = "10.33.3.0/24"
 #: Last bytes of addresses.
 numbers = itertools.count(20)
-
-
-@pytest.fixture(scope="module")
-def program() -> pathlib.Path:
-    try:
-        return ensure_machine(say)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(scope="module")

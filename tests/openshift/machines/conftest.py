@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import collections.abc as c
 import contextlib
+import pathlib
 
 import pytest
 
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.live.support.ending import interrupted_by_sigterm
-from ansible_collections.hwaccel.gpu.tests.node.rig.components import Unavailable
 from ansible_collections.hwaccel.gpu.tests.node.rig.machines import unmet_precondition
 from ansible_collections.hwaccel.gpu.tests.node.rig.prepare import say
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.coreos import CoreOS
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.node_program import ensure_machine
 
 
 def pytest_sessionstart() -> None:
@@ -36,9 +35,5 @@ def rig() -> c.Iterator[BootRig]:
 
 
 @pytest.fixture(scope="session")
-def system(rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> CoreOS:
-    try:
-        node = ensure_machine(say)
-    except Unavailable as missing:
-        pytest.skip(str(missing))
-    return CoreOS.of(rig, tmp_path_factory.mktemp("coreos") / "system", node)
+def system(rig: BootRig, program: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> CoreOS:
+    return CoreOS.of(rig, tmp_path_factory.mktemp("coreos") / "system", program)

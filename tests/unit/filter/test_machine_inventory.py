@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import collections
 import typing as t
 
 import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.hwaccel.gpu.plugins.filter.machine_inventory import machine_inventory
+from ansible_collections.hwaccel.gpu.tests.unit.machines.counted import Counted
 
 GROUPS = {
     "gpu_clusters": ["ocp", "edge"],
@@ -213,25 +213,6 @@ def test_the_installer_gets_both_at_any_time() -> None:
         ]
         names = [one["name"] for one in machine_inventory(TWOFOLD, "approvals", hosts, "ocp")["expected_nodes"]]
         assert names == ["m0", "w0", "boot"]
-
-
-class Counted(dict[str, dict[str, t.Any]]):
-    """Variables by host, with how often those of each were read."""
-
-    def __init__(self, hosts: dict[str, dict[str, t.Any]]) -> None:
-        super().__init__(hosts)
-        self.read: collections.Counter[str] = collections.Counter()
-
-    def __getitem__(self, host: str) -> dict[str, t.Any]:
-        self.read[host] += 1
-        return super().__getitem__(host)
-
-    def get(self, host: str, default: t.Any = None) -> t.Any:
-        # As a mapping of Ansible's does it, which reads its items by themselves.
-        try:
-            return self[host]
-        except KeyError:
-            return default
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import collections
 import pathlib
 import typing as t
 
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import closing, phases
+from ansible_collections.hwaccel.gpu.tests.unit.machines.counted import Counted
 
 PLAYBOOKS = pathlib.Path(__file__).resolve().parents[3] / "playbooks"
 NAMES = [one.name for one in phases.PHASES]
@@ -72,18 +72,6 @@ def test_each_phase_has_the_machines_of_clusters_that_are_installed() -> None:
     }
     assert hosts("b")["load_balancer"] == ["shared1", "shared2"]
     assert hosts(["a"])["node_runtime"] == ["a-cp", "a-w1", "a-w2", "a-w3", "a-e1"]
-
-
-class Counted(dict[str, dict[str, t.Any]]):
-    """Variables by host, with how often those of each were read."""
-
-    def __init__(self, hosts: dict[str, dict[str, t.Any]]) -> None:
-        super().__init__(hosts)
-        self.read: collections.Counter[str] = collections.Counter()
-
-    def __getitem__(self, host: str) -> dict[str, t.Any]:
-        self.read[host] += 1
-        return super().__getitem__(host)
 
 
 def test_a_plan_reads_each_host_once_and_that_of_one_phase_only_its_hosts() -> None:
