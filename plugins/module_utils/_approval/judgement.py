@@ -66,8 +66,9 @@ def judge(
     return Judgement(tuple(verdict for verdict in verdicts if not _is_approved(verdict.request)))
 
 
-def _age(request: SigningRequest) -> tuple[float, str]:
-    return request.created, request.name
+def _age(request: SigningRequest) -> tuple[float, bool, str]:
+    """Times have no more than seconds: of the same second, a request that is pending was filed after one that is approved."""
+    return request.created, not _is_approved(request), request.name
 
 
 def _is_approved(request: SigningRequest) -> bool:

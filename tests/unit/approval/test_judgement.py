@@ -62,6 +62,14 @@ def test_of_two_requests_of_the_same_second_one_is_approved() -> None:
     assert sorted(codes(judgement(client.but(name="a"), client.but(name="b"))).values()) == ["", "SUPERSEDED"]
 
 
+@pytest.mark.parametrize("name", ["a-pending", "z-pending"])
+def test_a_pending_request_of_the_second_of_an_approved_one_is_not_older(name: str) -> None:
+    """A kubelet that renews at once waits for it a quarter of an hour; names are random."""
+    serving = cases.good_serving()
+    approved = serving.but(name="m-approved", conditions=("Approved",), certificate="LS0t")
+    assert codes(judgement(approved, serving.but(name=name))) == {name: ""}
+
+
 def test_a_newer_request_that_is_refused_supersedes_nothing() -> None:
     client = cases.good_client()
     found = judgement(client.but(name="older", age=900), client.but(name="newer", age=1, usages=("any",)))
