@@ -270,6 +270,11 @@ since:
   returned: when it is done, or has failed
   type: str
   sample: "2026-12-01T06:00:00Z"
+answers:
+  description:
+    - Whether the API answers now. Otherwise RV(bootstrapped) and RV(removable) are not what it says, and may be unknown.
+  returned: when it is done, or has failed
+  type: bool
 infrastructure:
   description: C(status.infrastructureName) of Infrastructure C(cluster), empty if it is not known.
   returned: when it is done, or has failed

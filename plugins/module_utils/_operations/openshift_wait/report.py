@@ -11,6 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import causes, progress
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import snapshot as s
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.install_state import InstallState
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import moment, span
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot import Snapshot
@@ -69,6 +70,7 @@ def values(found: Snapshot, state: InstallState, phase: str) -> dict[str, t.Any]
         "why": state.why,
         "next_step": state.next_step,
         "phase": phase,
+        "answers": found.api.answer == s.ANSWERS,
         "infrastructure": answers.infrastructure,
         "bootstrapped": answers.bootstrapped,
         "removable": answers.removable,

@@ -98,6 +98,7 @@ def test_it_ends_with_the_phase_that_is_waited_for(until: str, state: str, phase
     outcome, _lines = installing().slices(until=until)
     values = outcome.values
     assert (outcome.failure, values["state"], values["phase"], values["complete"]) == (None, state, phase, True)
+    assert values["answers"] is True
 
 
 def test_the_end_of_bootstrap_is_when_its_machine_can_go() -> None:
@@ -353,6 +354,7 @@ def test_what_was_observed_is_kept_if_the_api_goes_away_at_the_end() -> None:
     outcome, _lines = cluster.slices(expected_nodes=[], machines=[], bootstrap_timeout=60.0)
     assert outcome.failure is not None and outcome.values["state"] == "bootstrapping"
     assert "the API does not answer at the moment" in outcome.values["why"]
+    assert outcome.values["answers"] is False
 
 
 def test_an_installed_cluster_that_is_silent_is_not_waited_for() -> None:
