@@ -41,6 +41,8 @@ def predicted(agents: Agents) -> Run:
     run = agents.site("--check", "--diff")
     assert run.rc == 0, run.stdout[-8000:]
     assert not (agents.folder / "installations").exists()
+    alone = agents.rig.play("dns_pxe", agents.groups, clusters=agents.clusters)
+    assert alone.rc != 0 and "What machines of edge, sno boot is unknown" in alone.failures[-1], alone.stdout[-8000:]
     assert agents.server.sh(f"ls {STATE} /etc/hwaccel-gpu 2>/dev/null || :") == ""
     return run
 
@@ -83,6 +85,16 @@ def test_site_ends_where_machines_have_to_answer_and_a_second_run_changes_nothin
     assert changed == [], again.stdout[-6000:]
     assert "the API was waited for in vain" in again.summary["edge"]["stopped"][0]
     assert agents.server.sh(f"find {STATE} -type f ! -name written.json -printf '%p %m %U:%G %C@\\n' | sort") == before
+
+
+def test_the_boot_server_alone_gives_the_same(agents: Agents, served: Run) -> None:
+    """The playbook of this stage finds out itself how far the installations are, and takes nothing away."""
+    before = agents.server.sh(f"find {STATE}/files {STATE}/secret -type f -printf '%p %C@\\n' | sort")
+    assert "edge" in before and "sno" in before
+    run = agents.rig.play("dns_pxe", agents.groups, clusters=agents.clusters)
+    assert run.rc == 0, run.stdout[-8000:]
+    assert [task["name"] for task in run.tasks if task["outcome"] == "changed"] == []
+    assert agents.server.sh(f"find {STATE}/files {STATE}/secret -type f -printf '%p %C@\\n' | sort") == before
 
 
 def test_only_the_machines_of_its_cluster_get_what_holds_keys(agents: Agents, client: Machine) -> None:

@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import ast
+import collections.abc as c
+import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -21,9 +26,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from ansible_collections.hwaccel.gpu.tests.openshift import support
-from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import faults, launcher, log, release
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import faults, gathering, launcher, log, release
 
-_SECTIONS = {"0", "1", "2.1", "4.1", "4.2", "5", "6", "stand-in"}
+_SECTIONS = {"0", "1", "2.1", "4.1", "4.2", "4.3", "5", "6", "stand-in"}
 _LEAST = 60
 #: Tests of the table and of the stand-in's own ways.
 _OF_THE_TABLE = {"test_each_behaviour_has_one_test", "test_it_imports_nothing_of_what_it_tests"}
@@ -120,6 +125,7 @@ def test_file_names_of_releases_differ() -> None:
     [
         (("create", "cluster-api"), 'unknown command "create cluster-api"'),
         (("version", "--no-such-flag"), "unknown flag: --no-such-flag"),
+        (("version", "--master=10.33.3.11"), "unknown flag: --master"),
         (("version", "--stream=rhel-9"), "unknown flag: --stream"),
         (("version", "--dir"), "flag needs an argument: --dir"),
         (("version", "--log-level=loud"), 'not a valid logrus Level: "loud"'),
@@ -129,6 +135,49 @@ def test_arguments_that_it_does_not_know(arguments: tuple[str, ...], reason: str
     done = support.run(None, *arguments, release="5.0")
     assert done.status == 1
     assert reason in done.lines("fatal")[0]
+
+
+@contextlib.contextmanager
+def greeting(address: str, text: bytes) -> c.Iterator[None]:
+    """A server at port 22 that greets whoever connects."""
+    with socket.create_server((address, gathering.PORT)) as server, concurrent.futures.ThreadPoolExecutor() as pool:
+
+        def greet() -> None:
+            with server.accept()[0] as connection:
+                connection.sendall(text)
+
+        greeted = pool.submit(greet)
+        yield
+        greeted.result(timeout=30)
+
+
+@pytest.mark.parametrize("given", [(), ("--bootstrap=127.33.3.10",), ("--master=10.33.3.11",)])
+def test_gathering_logs_needs_addresses(tmp_path: pathlib.Path, given: tuple[str, ...]) -> None:
+    done = support.run(support.configure(tmp_path / "folder"), "gather", "bootstrap", *given)
+    assert (done.status, "at least one control plane host address must be provided" in done.err) == (1, True)
+
+
+def test_logs_are_gathered_from_a_bootstrap_machine_that_answers(tmp_path: pathlib.Path) -> None:
+    key = tmp_path / "key"
+    key.touch()
+    folder = support.configure(tmp_path / "folder")
+    command = ("gather", "bootstrap", f"--key={key}")
+    whole = (*command, "--bootstrap=127.33.3.10", "--master=10.33.3.11", "--master=10.33.3.12")
+    away = support.run(folder, *whole)
+    assert (away.status, "failed to create SSH client: dial tcp 127.33.3.10:22: connection refused" in away.err) == (
+        1,
+        True,
+    )
+    with greeting("127.33.3.10", b"220 no SSH\r\n"):
+        assert "ssh: handshake failed" in support.run(folder, *whole).err
+    with greeting("127.33.3.10", b"SSH-2.0-test\r\n"):
+        done = support.run(folder, *whole)
+    (bundle,) = folder.glob("log-bundle-*.tar.gz")
+    assert (done.status, f'Bootstrap gather logs captured here "{bundle}"' in done.err) == (0, True)
+    with tarfile.open(bundle) as found:
+        assert found.getnames() == [f"log-bundle/{name}" for name in ("127.33.3.10", "10.33.3.11", "10.33.3.12")]
+    key.unlink()
+    assert f"open {key}: no such file" in support.run(folder, *whole).err
 
 
 def test_log_levels(tmp_path: pathlib.Path) -> None:

@@ -32,6 +32,7 @@ CREATE, REUSE, ADOPT, REGENERATE, NOTHING, FAIL = "create", "reuse", "adopt", "r
 
 #: openshift-install documents that files are used within 12 h; after 16 h the first of a cluster's certificates are rotated.
 MARGIN = datetime.timedelta(hours=12)
+_BOOT = "boot all masters, and the bootstrap machine if there is one,"
 _REGENERATE = "set regenerate: true for one run, which moves the folder away and creates the files again"
 _ALL_NAMED = 20
 
@@ -170,7 +171,7 @@ def _created(observed: Observed) -> Decision:
         "the files of the installation are created",
         observed.folder.path,
         "there are none yet",
-        "boot the bootstrap machine and all masters before the first of their certificates expires, which is after one day",
+        f"{_BOOT} before the first of their certificates expires: after one day, unless an agent installs machines",
     )
     return Decision(1, CREATE, True, str(told))
 
@@ -242,7 +243,7 @@ def _recorded(observed: Observed, record: Record) -> Decision:
         "the files of the installation are used again",
         folder.path,
         f"their inputs are the same, and {_left(observed)}{uncompared}",
-        "boot the bootstrap machine and all masters before that" if folder.clock else "",
+        f"{_BOOT} before that" if folder.clock else "",
     )
     row = 2 if folder.state else 9
     return Decision(row, REUSE, False, str(told), (), _state_note(observed), _publishable(observed))

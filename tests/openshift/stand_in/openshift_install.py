@@ -29,11 +29,13 @@ from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.settings import Se
 
 INTERRUPTED = 8
 _FLAGS = ("--dir", "--log-level")
+#: Of gather bootstrap. Masters and keys can be given several times.
+_GATHERING = ("--bootstrap", "--master", "--key")
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A command, its words behind each other, and its flags."""
+    """A command, its words behind each other, and its flags, the values of one that is repeated by line."""
 
     name: str
     words: tuple[str, ...]
@@ -64,7 +66,7 @@ def parsed(name: str, arguments: c.Sequence[str], known: c.Collection[str]) -> C
             if not rest:
                 raise Usage(f"flag needs an argument: {flag}")
             value = rest.pop(0)
-        flags[flag] = value
+        flags[flag] = f"{flags[flag]}\n{value}" if flag in flags and flag in _GATHERING else value
     return Call(name, tuple(words), flags)
 
 
@@ -72,12 +74,15 @@ def main(arguments: c.Sequence[str], environment: c.Mapping[str, str]) -> int:
     """arguments: the name by which the tool is called, and the others. Returns the status."""
     settings = Settings.of(environment)
     _record(arguments, settings)
-    known = (*_FLAGS, "--stream") if release.RELEASES[settings.release].several else _FLAGS
+    known = (*_FLAGS, *_GATHERING, "--stream") if release.RELEASES[settings.release].several else (*_FLAGS, *_GATHERING)
     try:
         call = parsed(arguments[0], arguments[1:], known)
         command = _command(call)
         if "--stream" in call.flags and command is not _coreos:
             raise Usage("unknown flag: --stream")
+        for flag in _GATHERING:
+            if flag in call.flags and command is not _gather:
+                raise Usage(f"unknown flag: {flag}")
         level = call.flags.get("--log-level", "info")
         level = OTHER_NAMES.get(level, level)
         if level not in LEVELS:
@@ -168,6 +173,13 @@ def _wait(call: Call, settings: Settings, log: Log, files: Files) -> None:
 
 
 #: By their words.
+def _gather(call: Call, settings: Settings, log: Log, files: Files) -> None:
+    from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import gathering
+
+    masters, keys = (call.flags.get(flag, "").splitlines() for flag in ("--master", "--key"))
+    gathering.gather(call.flags.get("--bootstrap", ""), masters, keys, files, log, settings)
+
+
 COMMANDS: dict[tuple[str, ...], Command] = {
     ("version",): _version,
     ("coreos", "print-stream-json"): _coreos,
@@ -178,9 +190,10 @@ COMMANDS: dict[tuple[str, ...], Command] = {
     **{("agent", "create", name): _create_agent for name in ("pxe-files", "image")},
     **{("wait-for", phase): _wait for phase in ("bootstrap-complete", "install-complete")},
     **{("agent", "wait-for", phase): _wait for phase in ("bootstrap-complete", "install-complete")},
+    ("gather", "bootstrap"): _gather,
 }
 #: Those with a target directory, which has a log.
-_IN_FOLDER = (_create, _create_agent, _wait)
+_IN_FOLDER = (_create, _create_agent, _wait, _gather)
 
 
 def _command(call: Call) -> Command:

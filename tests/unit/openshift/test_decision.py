@@ -94,7 +94,7 @@ ROWS: dict[str, tuple[dict[str, t.Any], int, str, bool, str]] = {
         2,
         decision.REUSE,
         False,
-        "expires at 2026-12-01T05:00:00Z, in 23 h. Next: boot the bootstrap",
+        "expires at 2026-12-01T05:00:00Z, in 23 h. Next: boot all masters, and the bootstrap",
     ),
     "less than the margin": (
         {"folder": OLD},

@@ -28,6 +28,7 @@ PARTS = {
     "installers_alone",
     "installers_run",
     "machines_plan",
+    "openshift_state",
     "phase",
     "plan",
     "stages",

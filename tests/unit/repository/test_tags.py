@@ -41,6 +41,7 @@ LATER = {
     "installers_alone",
     "installers_run",
     "machines_plan",
+    "openshift_state",
     "phase",
     "stages_plan",
 }

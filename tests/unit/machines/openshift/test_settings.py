@@ -138,7 +138,7 @@ _NOT_READ = {
     *("folder", "installer", "own_approver", "architecture", "stream", "artifacts_mirror", "timeout"),
     *("adopt", "regenerate", "regenerate_named", "margin"),
     *("api_timeout", "bootstrap_timeout", "nodes_timeout", "install_timeout", "allow_rejoin", "remove_kubeadmin"),
-    "second_opinion",
+    *("second_opinion", "ssh_key_file"),
 }
 
 
