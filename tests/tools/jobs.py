@@ -152,8 +152,9 @@ ANSIBLE_FACING = tuple(
         *(
             f"repository/test_{name}.py"
             for name in (
-                *("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs"),
-                *("balanced_anew", "bootstrap_reused", "openshift_inputs", "playbooks", "quick", "tags", "undefined"),
+                *("awx_project", "confirm", "cores", "examples", "inputs", "jetson", "machine_inputs", "quick"),
+                *("balanced_anew", "openshift_inputs", "playbooks", "tags", "undefined"),
+                *("bootstrap_known", "bootstrap_reused"),
             )
         ),
     )
