@@ -93,7 +93,7 @@ def test_the_boot_server_alone_gives_the_same(agents: Agents, served: Run) -> No
     assert "edge" in before and "sno" in before
     run = agents.rig.play("dns_pxe", agents.groups, clusters=agents.clusters)
     assert run.rc == 0, run.stdout[-8000:]
-    assert [task["name"] for task in run.tasks if task["outcome"] == "changed"] == []
+    assert [task["name"] for task in run.tasks if task["outcome"] == "changed"] == [], run.stdout[-6000:]
     assert agents.server.sh(f"find {STATE}/files {STATE}/secret -type f -printf '%p %C@\\n' | sort") == before
 
 
