@@ -29,10 +29,11 @@ options:
     required: true
   state:
     description:
-      - V(present) sets power and boot device as requested. V(settled) reverts settings made for one boot, once the machine has booted.
+      - V(present) sets power and boot device as requested. V(settled) reverts settings made for one boot, once the machine has booted. V(resumed) waits
+        until a virtual machine that was started from the network once is off, and starts it from its disk.
       - V(absent) removes a virtual machine, and does not change a machine that has a BMC. V(observed) only reads.
     type: str
-    choices: [present, settled, absent, observed]
+    choices: [present, settled, resumed, absent, observed]
     default: present
   nodes:
     description: What is known about the nodes of the machine's cluster, C(known), C(names), and C(why) if they are not known.

@@ -156,6 +156,14 @@ def back(observed: Machine) -> list[Step]:
     return [Step(BOOT, DISK, "it has started from the network once")]
 
 
+def resumed(observed: Machine) -> tuple[list[Step], list[str]]:
+    """Steps after a start from the network, which ends with the machine's first reboot, and messages."""
+    if observed.power == ON:
+        return [], ["its installation has not ended yet: once it is off, the next run starts it from its disk"]
+    order = [Step(BOOT, DISK, "its installation has ended")] if domain.begins_by_network(observed.definition) else []
+    return [*order, Step(POWER, ON, "its installation has ended, it starts from its disk", ON)], []
+
+
 def arguments(request: BootRequest, observed: BootState, step: Step) -> dict[str, t.Any]:
     """Arguments of the hypervisor's modules."""
     machine = t.cast(Machine, observed)

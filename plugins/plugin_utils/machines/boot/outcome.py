@@ -8,9 +8,11 @@ from __future__ import annotations
 import collections.abc as c
 import typing as t
 
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.power import OBSERVED, SETTLED
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.power import OBSERVED, RESUMED, SETTLED
 
 _Data = c.Mapping[str, t.Any]
+#: What follows a boot.
+AFTER = (SETTLED, RESUMED)
 
 
 class Outcome(t.TypedDict):
@@ -39,9 +41,9 @@ def nodes(answer: _Data) -> Nodes:
 
 
 def lines(power: _Data, planned: bool, check: bool) -> list[str]:
-    """Lines about a result of machine_power: of each plan, and of a reset, which is not planned. check: whether the run only predicts."""
+    """Lines about a result of machine_power: of each plan, and of what follows a boot, which is not planned. check: whether the run only predicts."""
     state = power.get("state")
-    if state == OBSERVED or not (planned or state == SETTLED):
+    if state == OBSERVED or not (planned or state in AFTER):
         return []
     return [*power["messages"], *(f"{'would ' if check else ''}{step['text']}" for step in power["steps"])]
 
@@ -60,8 +62,9 @@ def outcome(
         return {"failed": True, "text": f"machine {name}: {verdict['text']}. Next: {verdict['next_step']}"}
     if reached and not reached["done"]:
         return {"failed": True, "text": f"machine {name}: {reached['text']}. Next: {reached['next_step']}"}
-    reset = power["steps"] if power.get("state") == SETTLED else []
-    steps = [step["text"] for step in (*plan["steps"], *reset)]
+    after = power if power.get("state") in AFTER else {}
+    left = after["messages"] if after.get("state") == RESUMED else []
+    steps = [*(step["text"] for step in (*plan["steps"], *after.get("steps", ()))), *left]
     progress = [one["text"] for one in (verdict, reached) if one]
     return {"failed": False, "text": f"machine {name}: {'; '.join([*plan['messages'], *steps, *progress])}"}
 

@@ -46,12 +46,13 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.step imp
 
 @dataclasses.dataclass
 class BootPlan:
-    """started: whether these steps start a boot that can be watched."""
+    """started: whether these steps start a boot that can be watched. ends: whether the machine is off after what it boots, before it starts from its disk."""
 
     steps: list[Step] = dataclasses.field(default_factory=list)
     messages: list[str] = dataclasses.field(default_factory=list)
     faults: list[Fault] = dataclasses.field(default_factory=list)
     started: bool = False
+    ends: bool = False
 
 
 def plan(request: BootRequest, observed: BootState, joined: Joined) -> BootPlan:
@@ -161,6 +162,7 @@ def _start(made: BootPlan, request: BootRequest, observed: BootState, joined: Jo
     else:
         before = f", before it was {observed.device}" if observed.device else ""
         made.steps.append(Step(BOOT, device, f"{device} is requested{before}"))
+        made.ends = request.provider == LIBVIRT and device == NETWORK
     made.steps.append(Step(POWER, power, "it is off" if power == ON else "cycle is requested", ON))
     # A machine that boots its disk downloads nothing, so the logs show no progress.
     made.started = device != DISK

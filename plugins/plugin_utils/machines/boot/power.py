@@ -11,7 +11,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import request, run, step
 
-PRESENT, SETTLED, ABSENT, OBSERVED = STATES = ("present", "settled", "absent", "observed")
+PRESENT, SETTLED, RESUMED, ABSENT, OBSERVED = STATES = ("present", "settled", "resumed", "absent", "observed")
 #: Seconds between requests, and between lines of output, during the wait for a power state.
 DELAY, LINES = 2.0, 10.0
 _Data = c.Mapping[str, t.Any]
@@ -74,11 +74,15 @@ class Power:
             return {**run.removed(self.entry, {}, self.nodes, self.disks), "changed": False}
         refused = self.provider.open()
         try:
-            observed, plan = self._observe() if not refused else self._planned({"msg": refused})
+            # A virtual machine that was started from the network is off at its end.
+            expected = request.OFF if state == RESUMED else ""
+            observed, plan = self._observe(expected, self.timeout) if not refused else self._planned({"msg": refused})
             if state == OBSERVED:
                 return {"observed": observed, "changed": False}
             if state == ABSENT:
                 plan |= run.removed(self.entry, observed, self.nodes, self.disks)
+            if state == RESUMED:
+                plan |= run.resumed(self.entry, observed)
             part = "back" if state == SETTLED else "steps"
             last = plan if check else self._take_all(plan, part)
             return {

@@ -34,6 +34,7 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
         "back": [],
         "power": "",
         "started": False,
+        "ends": False,
         "joined": joined.state,
     }
     found = _observed(request, looked)
@@ -54,6 +55,7 @@ def planned(entry: _Data, looked: _Data, nodes: _Data, booted: bool, ended: bool
         "back": plan.done_by(request, found, back),
         "power": found.power,
         "started": made.started,
+        "ends": made.ends,
     }
 
 
@@ -71,6 +73,16 @@ def removed(entry: _Data, looked: _Data, nodes: _Data, disks: bool) -> dict[str,
         "faults": [fault.as_dict() for fault in faults],
         "steps": plan.done_by(request, found, steps),
     }
+
+
+def resumed(entry: _Data, looked: _Data) -> dict[str, t.Any]:
+    """The plan of a virtual machine that has started from the network once. looked: response of its hypervisor."""
+    request = asking.read(entry)
+    found = libvirt.read(request, looked)
+    if isinstance(found, Fault):
+        return {"messages": [], "faults": [found.as_dict()], "steps": []}
+    steps, lines = libvirt.resumed(found)
+    return {"messages": lines, "faults": [], "steps": plan.done_by(request, found, steps)}
 
 
 def _observed(request: BootRequest, looked: _Data) -> BootState | Fault:

@@ -61,7 +61,8 @@ class Verdict(t.TypedDict):
 
 class Due(t.TypedDict):
     """Parts of the role that a machine needs. look: one read of its logs. mark: a record of where they end. mark_as: again if the machine has to be installed
-    once more although the boot server has written it, otherwise mark. act: steps. watch. reset: of what was set for one boot. reach: a wait until it answers.
+    once more although the boot server has written it, otherwise mark. act: steps. watch. reset: of what was set for one boot. resume: a start from its disk
+    once it is off after that. reach: a wait until it answers.
     """
 
     look: bool
@@ -69,6 +70,7 @@ class Due(t.TypedDict):
     mark_as: str
     act: bool
     watch: bool
+    resume: bool
     reset: bool
     reach: bool
 
@@ -112,6 +114,7 @@ def due(watch: Watch, plan: _Data, power: _Data, verdict: _Data, anew: bool = Fa
         "watch": logged and acts and plan["started"] and watch.wait_for != "",
         # A machine that was started by an earlier run may still be installed. One that has not come as far as it should has its verdict already.
         "reach": acts and watch.reach and not joined and (verdict.get("done", True) if plan["started"] else is_on),
+        "resume": acts and plan["ends"] and bool(verdict.get("loaded")),
         "reset": bool(verdict.get("loaded") or power.get("back")),
     }
 

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import domain, hypervisor, request, run, vm
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot.power import RESUMED, Power
 
 VM: dict[str, t.Any] = {
     "hypervisor": "hyper",
@@ -421,6 +422,8 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
         "start from the network once: network is requested, before it was disk",
         "power on: it is off",
     ]
+    # By whom it was started from the network, it is started from its disk afterwards.
+    assert (named["ends"], made["ends"], planned(empty)["ends"]) == (True, False, False)
     once = named["steps"][0]["give"]["xml"]
     assert domain.begins_by_network(once) and "<on_reboot>destroy</on_reboot>" in once
     # The run that told it may have been killed before it has taken it back.
@@ -431,6 +434,60 @@ def test_after_its_installation_a_machine_starts_from_its_disk_until_it_is_named
         "power on: it is off",
     ]
     assert planned(answer(defined(), "running", disk=100, written=7))["back"] == []
+
+
+class Hypervisor:
+    """Of a machine that is off after a while. Nothing waits for its clock."""
+
+    retries, time = 0, 0.0
+
+    def __init__(self, definition: str, ends: float) -> None:
+        self.definition, self.ends, self.taken = definition, ends, []
+
+    def open(self) -> str:
+        return ""
+
+    def close(self) -> None:
+        pass
+
+    def transient(self, _observed: dict[str, t.Any]) -> bool:
+        return False
+
+    def observe(self) -> dict[str, t.Any]:
+        runs = self.taken[-1:] == [["running"]] or self.time < self.ends
+        return answer(self.definition, "running" if runs else "shut off", disk=100, written=7)
+
+    def take(self, planned: dict[str, t.Any]) -> None:
+        give = planned["give"]
+        self.definition = give.get("xml", self.definition)
+        self.taken.append(give.get("states") or ["disk"])
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+def test_a_machine_that_has_ended_with_its_installation_is_started_from_its_disk() -> None:
+    def resumed(host: Hypervisor) -> dict[str, t.Any]:
+        return Power(entry(), NOT_THERE, host, host, str, timeout=600).ensure(RESUMED, False)
+
+    host = Hypervisor(defined(), 100)
+    done = resumed(host)
+    assert (texts(done), done["power"]) == (["power on: its installation has ended, it starts from its disk"], "on")
+    assert (host.taken, host.time) == ([["running"]], 100)
+    # The run that started it may have been killed before it has set the boot order back.
+    host = Hypervisor(domain.ordered(defined(), by_network=True), 0)
+    assert resumed(host)["changed"] and host.taken == [["disk"], ["running"]]
+    assert not domain.begins_by_network(host.definition)
+    # One that goes on longer than somebody waits is left to itself.
+    host = Hypervisor(defined(), 10000)
+    done = resumed(host)
+    assert (done["changed"], done["steps"], host.taken) == (False, [], [])
+    assert done["messages"] == [
+        "its installation has not ended yet: once it is off, the next run starts it from its disk"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ def test_nodes_are_known_if_the_cluster_has_answered(answer: dict[str, t.Any], n
         ("absent", True, False, ["it is known", "power on: it is off"]),
         ("settled", False, False, ["it is known", "power on: it is off"]),
         ("settled", False, True, ["it is known", "would power on: it is off"]),
+        ("resumed", False, False, ["it is known", "power on: it is off"]),
         ("observed", True, False, []),
     ],
 )
@@ -56,6 +57,15 @@ def test_the_outcome_has_what_was_decided_and_done_and_the_progress() -> None:
     reset = RESET["steps"][0]["text"]
     steps = f"it is known; power on: it is off; {reset}; it has downloaded its ignition file"
     assert found == {"failed": False, "text": f"machine worker-1: {steps}"}
+
+
+def test_the_outcome_has_what_a_machine_does_after_its_installation() -> None:
+    resumed = {"state": "resumed", "messages": ["it is not over"], "steps": [{"text": "power on: it is over"}]}
+    found = outcome.outcome("worker-1", PLAN, resumed, IGNITION)
+    steps = (
+        "it is known; power on: it is off; power on: it is over; it is not over; it has downloaded its ignition file"
+    )
+    assert found["text"] == f"machine worker-1: {steps}"
 
 
 def test_steps_of_the_plan_are_in_the_outcome_once() -> None:

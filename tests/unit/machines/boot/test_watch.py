@@ -22,6 +22,7 @@ NODE = dataclasses.replace(ONE, wait_for="reported", connected=True)
 STARTED: dict[str, t.Any] = {
     "power": "off",
     "started": True,
+    "ends": False,
     "joined": "no",
     "steps": [{"kind": "boot"}, {"kind": "power"}],
 }
@@ -83,6 +84,14 @@ def test_what_was_set_for_one_boot_is_reset_after_the_boot_or_where_a_plan_says_
     assert due(ONE, nothing, verdict={"loaded": True}) == {"reset"}
     assert due(ONE, nothing, power={"back": [{"kind": "boot"}]}) == {"reset"}
     assert due(ONE, nothing, power={"back": []}, verdict={"loaded": False}) == set()
+
+
+def test_a_machine_that_ends_with_its_installation_is_started_once_it_has_begun_it() -> None:
+    begun = {**STARTED, "ends": True}
+    assert "resume" in due(ONE, begun, verdict={"loaded": True})
+    assert "resume" not in due(ONE, begun, verdict={"loaded": False})
+    assert "resume" not in due(ONE, STARTED, verdict={"loaded": True})
+    assert "resume" not in due(dataclasses.replace(ONE, check=True), begun, verdict={"loaded": True})
 
 
 @pytest.mark.parametrize(
