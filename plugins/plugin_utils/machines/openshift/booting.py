@@ -21,6 +21,8 @@ AWAITED = "cluster_openshift_awaited"
 #: Another one, of a cluster that was installed when the run began: machines that are added (hosts), whether the program of the release is there (artifacts),
 #: and ignition files by their names (pointers). Those of the folder may have an authority that the cluster does not have any more.
 JOINING = "cluster_openshift_joining"
+#: Another one: problems of the cluster, with which a run changes nothing.
+_FAULTS = "cluster_openshift_faults"
 #: Another one: how the phases of this run have ended.
 _OUTCOMES = "hwaccel_phase_outcomes"
 #: Ignition files by the role of the machines that are installed with them.
@@ -87,11 +89,11 @@ def _is_at_rest(variables: Row) -> bool:
 
 
 def _unused(clusters: c.Mapping[str, Row]) -> Rows:
-    """Profiles of machines that are all there or gone, to which keys in the inventory may belong."""
+    """Profiles of machines that are all there or gone, or whose cluster has problems, to which keys in the inventory may belong."""
     return [
         _profile(name, role, file, variables)
         for name, variables in clusters.items()
-        if JOINING in variables or _names(variables)
+        if JOINING in variables or _names(variables) or variables.get(_FAULTS)
         for role, file in _FILES.items()
         if _is_at_rest(variables) or role not in _files(variables)
     ]

@@ -192,6 +192,18 @@ def test_kernels_are_assumed_only_if_the_program_can_name_them(artifacts: bool, 
     assert found["profiles"][1]["kernel"] == "ocp/kernel"
 
 
+def test_keys_of_profiles_are_no_profiles_where_a_cluster_has_problems() -> None:
+    """Such as one that was installed and does not answer: whoever reads its problem is not told to set kernels in addition."""
+    groups = {"gpu_clusters": ["ocp"], "boot_servers": ["boot"]}
+    whole = {"role": "storage", "kernel": "debian/linux", "initramfs": "debian/initrd"}
+    boot = {"dns_pxe_profiles": [{"role": "worker", "install_device": "/dev/sda"}, whole]}
+    ocp = {"cluster_openshift_faults": [{"text": "it was installed, and does not answer now", "where": "ocp"}]}
+    assert booting.of_server(groups, {"ocp": ocp, "boot": boot}, "boot")["profiles"] == [whole]
+    # Without them, they may be meant as whole ones.
+    unseen = {"cluster_openshift_faults": []}
+    assert booting.of_server(groups, {"ocp": unseen, "boot": boot}, "boot")["profiles"] == boot["dns_pxe_profiles"]
+
+
 def test_nothing_is_given_where_no_machine_is_added() -> None:
     groups = {"gpu_clusters": ["ocp"], "boot_servers": ["boot"]}
     kernel = {"path": "ocp/kernel", "source": "/srv/kernel", "checksum": f"sha256:{'e' * 64}"}
