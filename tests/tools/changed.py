@@ -38,6 +38,7 @@ from jobs import (
     SOAK_CLUSTER,
     SOAK_LIVE,
     SOAK_NODE,
+    SOAK_OPENSHIFT,
     SUITES,
     UNIT,
     Job,
@@ -64,7 +65,7 @@ STATIC = (
 ROUND = names(*ROUNDS)
 REAL = names(*NODE, *SOAK_NODE)
 SERVERS = (*names(*LIVE, *SOAK_LIVE), *ROUND, *REAL, "bench")
-HOSTS = (*names(*BOOT, *SOAK_BOOT), *OPENSHIFT_METAL)
+HOSTS = (*names(*BOOT, *SOAK_BOOT, *SOAK_OPENSHIFT), *OPENSHIFT_METAL)
 CLUSTERS = names(*CLUSTER, *SOAK_CLUSTER)
 SCENARIOS = ("molecule", "galaxy-importer")
 
@@ -84,7 +85,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/plugin_utils/machines/cluster/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/k3s/*", (*STATIC, *CLUSTERS)),
     ("plugins/plugin_utils/machines/kubeadm/*", (*STATIC, *CLUSTERS)),
-    ("plugins/plugin_utils/machines/openshift/*", (*STATIC, *names(*OPENSHIFT))),
+    ("plugins/plugin_utils/machines/openshift/*", (*STATIC, *names(*OPENSHIFT, *SOAK_OPENSHIFT))),
     ("plugins/plugin_utils/machines/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),
     ("plugins/plugin_utils/machines/*/*", (*STATIC, *HOSTS)),
     ("plugins/plugin_utils/machines/*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
@@ -98,9 +99,9 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("plugins/filter/machine_*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
     ("plugins/filter/cluster_*", (*STATIC, *CLUSTERS)),
     ("plugins/module_utils/_approval/*", (*STATIC, *SERVERS)),
-    ("plugins/module_utils/_openshift/*", (*STATIC, *names(*OPENSHIFT))),
-    ("plugins/module_utils/_operations/openshift_*", (*STATIC, *names(*OPENSHIFT))),
-    ("plugins/modules/openshift_*", (*STATIC, *names(*OPENSHIFT))),
+    ("plugins/module_utils/_openshift/*", (*STATIC, *names(*OPENSHIFT, *SOAK_OPENSHIFT))),
+    ("plugins/module_utils/_operations/openshift_*", (*STATIC, *names(*OPENSHIFT, *SOAK_OPENSHIFT))),
+    ("plugins/modules/openshift_*", (*STATIC, *names(*OPENSHIFT, *SOAK_OPENSHIFT))),
     ("plugins/module_utils/_sandbox/*", (*STATIC, *SERVERS, CONTROL_PLANE.name)),
     ("plugins/module_utils/_manifest_set/*", (*STATIC, *SERVERS)),
     ("plugins/module_utils/_workloads/*", (*STATIC, *SERVERS)),
@@ -110,7 +111,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("roles/cluster/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_k3s/*", (*STATIC, *CLUSTERS)),
     ("roles/cluster_kubeadm/*", (*STATIC, *CLUSTERS)),
-    ("roles/cluster_openshift/*", (*STATIC, *names(*OPENSHIFT))),
+    ("roles/cluster_openshift/*", (*STATIC, *names(*OPENSHIFT, *SOAK_OPENSHIFT))),
     ("roles/dns_pxe/*", (*STATIC, *HOSTS)),
     ("roles/load_balancer/*", (*STATIC, *HOSTS, *CLUSTERS)),
     ("roles/machine/*", (*STATIC, *HOSTS, *REAL, *CLUSTERS)),
@@ -133,7 +134,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/boot/rig/*", (BOOT_PARTS.name, CLUSTER_PARTS.name, *HOSTS, *CLUSTERS)),
     ("tests/boot/*", (BOOT_PARTS.name, *HOSTS)),
     ("tests/cluster/*", (CLUSTER_PARTS.name, *CLUSTERS)),
-    ("tests/openshift/*", names(OPENSHIFT_PARTS, *OPENSHIFT)),
+    ("tests/openshift/*", names(OPENSHIFT_PARTS, *OPENSHIFT, *SOAK_OPENSHIFT)),
     ("tests/unit/fleet_agent/machine/nvidia_smi.yml", ("mutants", "stand-ins", *UNITS, *HOSTS, *REAL)),
     ("tests/unit/*", ("mutants", *UNITS, *HOSTS, *REAL)),
     ("tests/mutants/*", ("mutants", *UNITS)),

@@ -55,17 +55,8 @@ PRINTED = "-raP"
 # The collection keeps its scenarios at the top level: said here, or molecule proposes another place in each run.
 MOLECULE = ("molecule", "--base-config", "molecule/config.yml", "test", "--all")
 METAL = (
-    "tests/tools/isolated",
-    "python",
-    "-m",
-    "ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios",
-    "molecule",
-    "--base-config",
-    "molecule/config.yml",
-    "--base-config",
-    "molecule/metal/base.yml",
-    "test",
-    "--all",
+    *("tests/tools/isolated", "python", "-m", "ansible_collections.hwaccel.gpu.tests.boot.rig.scenarios"),
+    *("molecule", "--base-config", "molecule/config.yml", "--base-config", "molecule/metal/base.yml", "test", "--all"),
 )
 SCENARIOS = (("MOLECULE_GLOB", "molecule/*/molecule.yml"),)
 MACHINE_SCENARIOS = (("MOLECULE_GLOB", "molecule/metal/*/molecule.yml"),)
@@ -272,15 +263,7 @@ OPENSHIFT = tuple(
 )
 
 SITE = ("python", "tests/tools/demo.py", "twice", "--fleet", "molecule/shared/files/fleet.yml")
-TWO_RUNTIMES = (
-    "python",
-    "tests/tools/demo.py",
-    "twice",
-    "--fleet",
-    "tests/tools/two_runtimes.yml",
-    "--pools",
-    "declared",
-)
+TWO_RUNTIMES = (*SITE[:-1], "tests/tools/two_runtimes.yml", "--pools", "declared")
 
 LIVE = tuple(
     Job(name, "core-2.19", pytest(*paths, "-m", "not slow", *SLOWEST), ("control plane",), limit=4500, sandbox=True)
@@ -362,6 +345,12 @@ DOCKER_PARTS = dataclasses.replace(
     after=(CLUSTER_PARTS.name,),
 )
 _SLOW_DOCKER = {"clusters K3s on Docker": tests("cluster", "k3s_docker", "k3s_docker_gpus")}
+#: Computers that become a cluster. Ten times in a row that of make test.
+_SLOW_OPENSHIFT = {
+    f"machines to OpenShift {what}": tests("openshift/machines", name)
+    for what, name in {"on day 2": "day_2", "killed": "kills", "six": "six"}.items()
+}
+CHAINS = "for _ in 1 2 3 4 5; do tests/tools/isolated python -m pytest -q -raP -m 'not slow' tests/openshift/machines || exit 1; done"
 ISOLATED = ("tests/tools/isolated",)
 SOAK_LIVE = slow(_SLOW_LIVE, "core-2.19", CONTROL_PLANE.name)
 SOAK_NODE = (
@@ -373,6 +362,13 @@ _OTHERS = {"clusters": rest("tests/cluster", {**_SLOW_CLUSTER, **_SLOW_DOCKER})}
 SOAK_CLUSTER = (
     *slow({**_SLOW_CLUSTER, **_OTHERS}, "metal", CLUSTER_PARTS.name, ISOLATED),
     *slow(_SLOW_DOCKER, "metal", DOCKER_PARTS.name, ISOLATED),
+)
+SOAK_OPENSHIFT = (
+    *slow(_SLOW_OPENSHIFT, "metal", OPENSHIFT_PARTS.name, ISOLATED),
+    *(
+        Job(f"machines to OpenShift {half} five", "metal", ("sh", "-c", CHAINS), (OPENSHIFT_PARTS.name,), SOAK_LIMIT)
+        for half in ("first", "second")
+    ),
 )
 FRESH = tuple(
     Job(
@@ -402,6 +398,7 @@ SOAK = (
     *SOAK_NODE,
     *SOAK_BOOT,
     *SOAK_CLUSTER,
+    *SOAK_OPENSHIFT,
     Job("bench", "core-2.19", _BENCH, (CONTROL_PLANE.name,), limit=SOAK_LIMIT, sandbox=True),
     *FRESH,
     *LOADED,
@@ -422,7 +419,7 @@ SUITES = {
     "boot": (BOOT_PARTS, *BOOT),
     "cluster": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, *CLUSTER),
     "openshift": (CONTROL_PLANE, BOOT_PARTS, OPENSHIFT_PARTS, *OPENSHIFT, APPROVALS),
-    "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, *SOAK),
+    "soak": (CONTROL_PLANE, NODE_PARTS, BOOT_PARTS, CLUSTER_PARTS, DOCKER_PARTS, OPENSHIFT_PARTS, *SOAK),
     "all": (
         CONTROL_PLANE,
         NODE_PARTS,

@@ -16,27 +16,23 @@ import typing as t
 
 import pytest
 
-from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
-from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
-from ansible_collections.hwaccel.gpu.tests.openshift.rig import coreos, metal
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.chain import Chain
+from ansible_collections.hwaccel.gpu.tests.openshift.rig import coreos
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.coreos import CoreOS
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.metal import DOMAIN, GPU, MACHINES, NAME, Metal
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import STATES
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.metal import NAME, Layout, Metal
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.trial import Trial, empty
 
 
 @pytest.fixture(scope="module")
-def chain(system: CoreOS, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Chain]:
-    images = [f"nvcr.io/nvidia/driver:{metal.precompiled(system)}"]
-    with Chain(tmp_path_factory.mktemp("chain"), metal.expected(), images, GPU) as chain:
-        yield chain
+def trial(rig: BootRig, system: CoreOS, tmp_path_factory: pytest.TempPathFactory) -> c.Iterator[Trial]:
+    with empty(rig, system, tmp_path_factory.mktemp("chain"), Layout()) as trial:
+        yield trial
 
 
 @pytest.fixture(scope="module")
-def machines(rig: BootRig, system: CoreOS, chain: Chain, tmp_path_factory: pytest.TempPathFactory) -> Metal:
-    return Metal(rig, system, tmp_path_factory.mktemp("metal"))
+def machines(trial: Trial) -> Metal:
+    return trial.machines
 
 
 @pytest.fixture(scope="module")
@@ -64,24 +60,10 @@ def killed(machines: Metal, untouched: dict[str, t.Any]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def made(machines: Metal, chain: Chain, killed: bool) -> tuple[Run, float]:
+def made(trial: Trial, killed: bool) -> tuple[Run, float]:
     """The run that goes on, and its seconds."""
     began = time.monotonic()
-    return machines.play(), time.monotonic() - began
-
-
-@pytest.fixture(scope="module")
-def again(machines: Metal, made: tuple[Run, float], chain: Chain) -> tuple[Run, list[str]]:
-    """Another run, and its requests that write."""
-    before = len(chain.plane.audit_log.read_text(encoding="utf-8").splitlines())
-    run = machines.play()
-    lines = chain.plane.audit_log.read_text(encoding="utf-8").splitlines()[before:]
-    rows = [json.loads(line) for line in lines]
-    return run, [
-        f"{row['verb']} {row['requestURI']}"
-        for row in rows
-        if row.get("userAgent", "").startswith("hwaccel.gpu/") and row["verb"] not in ("get", "list", "watch")
-    ]
+    return trial.done(), time.monotonic() - began
 
 
 def test_check_mode_has_the_whole_plan_and_touches_nothing(checked: Run, untouched: dict[str, t.Any]) -> None:
@@ -97,30 +79,24 @@ def test_check_mode_has_the_whole_plan_and_touches_nothing(checked: Run, untouch
 
 
 def test_one_command_installs_a_cluster_with_validated_gpus(
-    made: tuple[Run, float], killed: bool, chain: Chain, machines: Metal, capsys: pytest.CaptureFixture[str]
+    made: tuple[Run, float], killed: bool, trial: Trial, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, seconds = made
     with capsys.disabled():
         print(f"\nfrom the kill to validated GPUs: {seconds:.0f} s")
     assert killed, "the run has ended before machines were written"
-    assert run.rc == 0, run.stdout[-8000:] + chain.failed + "".join(machines.console(name)[-1500:] for name in MACHINES)
-    assert tuple(chain.operators.done) == STATES
-    assert gpus_of(chain.plane.admin.get(NODE, f"worker-0.{DOMAIN}")) == GPU["count"]
-    (validated,) = run.results("node_validate", NAME)
-    assert not validated.get("failed"), validated
+    trial.is_installed(run)
 
 
-def test_each_disk_is_written_once_and_keys_are_made_once(made: tuple[Run, float], machines: Metal) -> None:
-    consoles = {name: machines.console(name) for name in MACHINES}
-    assert {name: text.count(coreos.WRITES) for name, text in consoles.items()} == dict.fromkeys(MACHINES, 1)
-    assert {name: text.count(coreos.IGNITED) for name, text in consoles.items()} == dict.fromkeys(MACHINES, 1)
-    calls = [json.loads(line)["arguments"] for line in machines.calls.read_text(encoding="utf-8").splitlines()]
-    assert len([words for words in calls if "ignition-configs" in words]) == 1, calls
+def test_each_disk_is_written_once_and_keys_are_made_once(made: tuple[Run, float], trial: Trial) -> None:
+    trial.are_written()
+    assert len(trial.calls()) == 1
 
 
 def test_the_bootstrap_machine_is_out_of_the_load_balancer_and_off_once_it_can_go(
-    made: tuple[Run, float], chain: Chain, machines: Metal
+    made: tuple[Run, float], trial: Trial
 ) -> None:
+    machines, chain = trial.machines, trial.chain
     assert machines.hyper.state("bootstrap-0") == "shut off"
     assert machines.hyper.state("master-0") == machines.hyper.state("worker-0") == "running"
     assert "bootstrap-0" not in machines.balancer.sh("cat /etc/hwaccel-gpu/load_balancer/haproxy/*")
@@ -134,7 +110,32 @@ def test_the_bootstrap_machine_is_out_of_the_load_balancer_and_off_once_it_can_g
     assert log[:19].replace(" ", "T") >= removed.rstrip("Z"), (log, removed)
 
 
-def test_a_second_run_has_nothing_to_do_and_writes_nothing(again: tuple[Run, list[str]]) -> None:
-    run, written = again
-    assert (run.rc, run.changed()) == (0, 0), run.stdout[-6000:]
-    assert written == []
+def test_an_installed_cluster_that_does_not_answer_is_left_as_it_is(made: tuple[Run, float], trial: Trial) -> None:
+    trial.chain.plane.stop()
+    try:
+        problems = trial.refuses("the cluster does not answer, and nothing is done .*: it was installed")
+    finally:
+        trial.chain.plane.start()
+    assert problems
+    for text in problems:
+        assert "it was installed" in text and "Next: start its machines" in text
+
+
+def test_an_installed_cluster_whose_folder_is_lost_is_left_as_it_is(made: tuple[Run, float], trial: Trial) -> None:
+    """Without hwaccel_connection of the cluster, only the memory of the boot server knows of it."""
+    folder = trial.machines.installation.parent
+    kept = folder.rename(folder.with_name("kept"))
+    try:
+        (problem,) = trial.refuses()
+    finally:
+        kept.rename(folder)
+    assert "the files of the installation are gone and cannot be created again" in problem
+    assert (
+        "master-0, worker-0 have been installed with the previous ones" in problem
+        and "Next: copy the folder back" in problem
+    )
+
+
+def test_a_second_run_has_nothing_to_do_and_writes_nothing(made: tuple[Run, float], trial: Trial) -> None:
+    """Nor have the runs that were refused left anything to do."""
+    trial.rests()

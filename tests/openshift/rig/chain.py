@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections.abc as c
 import contextlib
 import dataclasses
+import datetime
 import pathlib
 import socket
 import subprocess
@@ -22,6 +23,7 @@ import typing as t
 
 import yaml
 
+from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Overloaded, Unreachable
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.live.support.accounts import token
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import find_programs
@@ -32,7 +34,8 @@ from ansible_collections.hwaccel.gpu.tests.openshift.rig.disk import Disk
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.fleet import Fleet
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.machine_configs import MachineConfigServer, of_disk
 from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import Expected, Operators
-from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import BOOTSTRAPPER, furnish
+from ansible_collections.hwaccel.gpu.tests.openshift.rig.world import BOOTSTRAPPER, furnish, put
+from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.certificates import Key, Pair, Signer, Subject, issue
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in.machine_configs import CLUSTER
 
 _API_PORT = 6443
@@ -69,6 +72,19 @@ class Chain:
         self._thread.join()
         self._socket.close()
         self._stack.close()
+
+    def rotate(self) -> bytes:
+        """Gives masters' 22623 a certificate of another authority, as machine-config-operator does. Returns the authority, which the cluster tells."""
+        begin = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+        times, subject = (begin, begin + datetime.timedelta(days=1)), Subject("machine-config-server-ca")
+        root, own = Key.generate("P-256"), Key.generate("P-256")
+        authority = issue(subject, root, *times)
+        signer, name = Signer(subject, Pair(authority, root)), f"api-int.{self.disk.domain}"
+        self.configs["cluster"].certify(issue(Subject(name), own, *times, signer, ("server",), (name,)), own.pem())
+        metadata = {"name": "machine-config-server-ca", "namespace": BOOTSTRAPPER[0]}
+        data = {"ca-bundle.crt": authority.decode()}
+        put(self.plane.admin, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        return authority
 
     def _run(self) -> None:
         try:
@@ -113,10 +129,15 @@ class Chain:
         self.operators = enter(Operators(self.plane.kubeconfig, self._expected))
 
     def _play(self) -> None:
-        """Gives the nodes pods, once all have joined."""
-        played: dict[str, dict[str, t.Any]] = {name: {} for name in self._expected.masters}
-        played |= {name: {"gpu": self._gpu} for name in self._expected.workers}
-        while {one["metadata"]["name"] for one in self.plane.admin.list(NODE).items} != set(played):
-            if self._ends.wait(1):
-                return
-        self.fleet.play(played)
+        """Gives the nodes pods: those of the installation once all have joined, and any other one as soon as it has."""
+        expected = {*self._expected.masters, *self._expected.workers}
+        played: set[str] = set()
+        while not self._ends.wait(1):
+            # Tests may stop the API.
+            with contextlib.suppress(Unreachable, Overloaded):
+                found = {one["metadata"]["name"] for one in self.plane.admin.list(NODE).items}
+                if found >= expected and found != played:
+                    self.fleet.play(
+                        {name: {} if name in self._expected.masters else {"gpu": self._gpu} for name in found}
+                    )
+                    played = found

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections.abc as c
+import dataclasses
 import pathlib
 import typing as t
 
@@ -22,14 +23,38 @@ from ansible_collections.hwaccel.gpu.tests.openshift.rig.operators import Expect
 from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher, release
 
 NAME, DOMAIN = "ocp", "ocp.example.com"
-#: Machines: group, last byte of MAC and IP address.
-MACHINES = {
-    "bootstrap-0": ("bootstrap", 150),
-    "master-0": ("control_plane", 151),
-    "worker-0": ("workers", 152),
-}
 GPU = {"product": "NVIDIA-H100-80GB-HBM3", "count": 8, "memory_mib": 81559}
 _EXAMPLE = REPOSITORY / "examples" / "inventories" / "sno-edge" / "hosts.yml"
+
+
+#: Last byte of MAC and IP address of the first machine of a kind: more of them leave the others as they are.
+_FIRST = {"bootstrap": 150, "master": 160, "worker": 170}
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How many masters and workers there are beside the bootstrap machine. reused: this becomes a worker, too."""
+
+    masters: int = 1
+    workers: int = 1
+    reused: bool = False
+
+    @property
+    def machines(self) -> dict[str, tuple[str, ...]]:
+        """Groups of each machine by its name."""
+        return {
+            "bootstrap-0": ("bootstrap", "workers") if self.reused else ("bootstrap",),
+            **{f"master-{number}": ("control_plane",) for number in range(self.masters)},
+            **{f"worker-{number}": ("workers",) for number in range(self.workers)},
+        }
+
+    def nodes(self, group: str) -> tuple[str, ...]:
+        return tuple(f"{name}.{DOMAIN}" for name, groups in self.machines.items() if group in groups)
+
+    @property
+    def expected(self) -> Expected:
+        """Nodes of an installation of them."""
+        return Expected(self.nodes("control_plane"), self.nodes("workers"))
 
 
 def precompiled(system: CoreOS) -> str:
@@ -37,20 +62,16 @@ def precompiled(system: CoreOS) -> str:
     return f"595-{system.release}-rhel9"
 
 
-def expected() -> Expected:
-    """Nodes of the installation."""
-    names = {
-        group: tuple(f"{name}.{DOMAIN}" for name, (own, _number) in MACHINES.items() if own == group)
-        for group in ("control_plane", "workers")
-    }
-    return Expected(names["control_plane"], names["workers"])
-
-
 class Metal:
-    """folder: that of the installation is in it."""
+    """folder: that of the installation is in it. layout: machines that the inventory has, which may change between two runs.
 
-    def __init__(self, rig: BootRig, system: CoreOS, folder: pathlib.Path) -> None:
-        self.rig, self.folder, self.system = rig, folder, system
+    served, told: variables of the boot server and of the cluster beside those that all runs have.
+    """
+
+    def __init__(self, rig: BootRig, system: CoreOS, folder: pathlib.Path, layout: Layout) -> None:
+        self.rig, self.folder, self.system, self.layout = rig, folder, system, layout
+        self.served: dict[str, t.Any] = {}
+        self.told: dict[str, t.Any] = {}
         self.balancer, self.boot = rig.machine("balancer"), rig.machine("boot")
         self.hyper = Hypervisor.of(rig, "hyper")
         self.mirror = rig.host("mirror")
@@ -63,6 +84,12 @@ class Metal:
         (folder / "tool").mkdir()
         self.calls = folder / "calls"
         self.tool = launcher.write(folder / "tool", calls=str(self.calls), images=str(system.folder))
+
+    def close(self) -> None:
+        """Others can have the names of its machines."""
+        for machine in (self.balancer, self.boot, self.hyper.machine):
+            self.rig.remove(machine)
+        self.mirror.stop()
 
     @property
     def installation(self) -> pathlib.Path:
@@ -88,6 +115,7 @@ class Metal:
             "driver_source": "precompiled",
             "driver_precompiled_images": [precompiled(self.system)],
             **{f"cluster_openshift_{phase}_timeout": 1200 for phase in ("api", "bootstrap", "nodes", "install")},
+            **self.told,
         }
 
     def groups(self) -> dict[str, dict[str, dict[str, t.Any]]]:
@@ -98,17 +126,21 @@ class Metal:
                 {"role": role, "arguments": ["ip=dhcp", "rd.neednet=1", "console=ttyS0", "quiet", "panic=5"]}
                 for role in ("bootstrap", "master", "worker")
             ],
+            **self.served,
         }
         groups: dict[str, dict[str, dict[str, t.Any]]] = {
             "load_balancers": {"balancer": {}},
             "boot_servers": {"boot": served},
             "hypervisors": {"hyper": {}},
         }
-        for name, (group, number) in MACHINES.items():
-            groups.setdefault(group, {})[name] = self._machine(name, number)
+        for name, own in self.layout.machines.items():
+            for group in own:
+                groups.setdefault(group, {})[name] = self._machine(name)
         return groups
 
-    def _machine(self, name: str, number: int) -> dict[str, t.Any]:
+    def _machine(self, name: str) -> dict[str, t.Any]:
+        kind, _hyphen, index = name.partition("-")
+        number = _FIRST[kind] + int(index)
         return {
             "hwaccel_address": f"10.99.0.{number}",
             "hwaccel_mac": f"52:54:00:99:00:{number:02x}",
@@ -126,11 +158,19 @@ class Metal:
             "machine_boot_shutdown_timeout": 5,
         }
 
-    def play(self, *arguments: str) -> Run:
-        return self.rig.play("site", self.groups(), *arguments, clusters={NAME: self.cluster()}, timeout=3000)
+    def play(self, *arguments: str, warnings: c.Sequence[str] = ()) -> Run:
+        """warnings: regular expressions of those that are right to come."""
+        clusters = {NAME: self.cluster()}
+        return self.rig.play("site", self.groups(), *arguments, clusters=clusters, warnings=warnings, timeout=3000)
 
-    def killed(self, when: c.Callable[[], bool]) -> bool:
-        return self.rig.killed("site", self.groups(), when, {NAME: self.cluster()}, timeout=3000)
+    def killed(self, when: c.Callable[[], bool], started: pathlib.Path | None = None) -> bool:
+        """started: a file for the names of tasks that have started."""
+        known = {"HWACCEL_STARTED": str(started)} if started else {}
+        return self.rig.killed("site", self.groups(), when, {NAME: self.cluster()}, known, timeout=3000)
 
     def console(self, name: str) -> str:
         return self.hyper.console(name)
+
+    def counted(self, text: str) -> dict[str, int]:
+        """How often a text is on the console of each machine."""
+        return {name: self.console(name).count(text) for name in self.layout.machines}

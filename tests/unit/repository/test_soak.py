@@ -258,7 +258,7 @@ def test_every_part_has_slow_tests_and_every_slow_test_a_part(load) -> None:
     """pytest that selects none fails, after minutes of preparation."""
     slow = [
         path.relative_to(TOP)
-        for folder in ("live", "node", "boot")
+        for folder in ("live", "node", "boot", "openshift/machines")
         for path in sorted((TOP / "tests" / folder).glob("test_*.py"))
         if "mark.slow" in path.read_text(encoding="utf-8")
     ]
@@ -277,10 +277,15 @@ def test_every_part_has_slow_tests_and_every_slow_test_a_part(load) -> None:
             and any(
                 path.is_relative_to(word)
                 for word in words
-                if word.startswith(("tests/live", "tests/node", "tests/boot"))
+                if word.startswith(("tests/live", "tests/node", "tests/boot", "tests/openshift"))
             )
         ]
-    of_folders = {name for name in parts if name.startswith(("live", "node", "boot")) and name != "node bring-ups"}
+    # Tests of make test, again and again, have no slow ones.
+    of_folders = {
+        name
+        for name in parts
+        if name.startswith(("live", "node", "boot", "machines")) and not name.endswith((" bring-ups", " five"))
+    }
     assert {name for name in of_folders if not taken[name]} == set()
     assert set().union(*taken.values()) == set(slow)
 
