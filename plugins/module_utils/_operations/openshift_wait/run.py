@@ -280,7 +280,7 @@ class _Wait:
         """One turn: a pause, and then either a round of approvals, or a list that was not there before, or a watch of one that was read."""
         kept, clock = self._kept, self._clock
         busy = clock.now() - kept.heard < _BUSY_FOR
-        self._pause(kept.due - clock.now())
+        self._pause(min(kept.due - clock.now(), self._left(), self._leg_left()))
         if clock.slice_over() or min(self._left(), self._leg_left()) <= 0:
             return
         length = _BUSY if busy else IDLE

@@ -319,6 +319,14 @@ def test_a_wait_in_vain_says_the_cause_in_its_first_lines() -> None:
     assert outcome.values["complete"] is False
 
 
+def test_a_wait_ends_with_its_limit_and_not_with_a_pause() -> None:
+    cluster = silent(10**6)
+    assert cluster.time is not None
+    begin = cluster.time.now
+    assert cluster.wait(api_timeout=4.0).failure is not None
+    assert cluster.time.now - begin == pytest.approx(4.0)
+
+
 def test_a_refused_request_is_the_cause() -> None:
     cluster = InstallCluster()
     cluster.infrastructure()
