@@ -28,6 +28,9 @@ _NOT_YET = re.compile(r"not yet valid: current time \S+ is before|certificate is
 _EXPIRED = re.compile(
     r"has expired or is not yet valid: current time \S+ is after|certificate has expired(?! or)", re.IGNORECASE
 )
+#: The end of a certificate's life, as Go tells it.
+_ENDED = re.compile(r"current time \S+ is after (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+_SET_CLOCK = "set the clock of this machine and its hardware clock to UTC (in its firmware, or by chronyd)"
 #: Of Go (crypto/x509) and of OpenSSL.
 _AUTHORITY = re.compile(
     r"signed by unknown authority|unable to get (?:local )?issuer certificate|self[- ]signed certificate", re.IGNORECASE
@@ -63,31 +66,56 @@ def _said(found: Snapshot, pattern: re.Pattern[str]) -> tuple[str, str] | None:
     told = [(machine.name, machine.said) for machine in (*progress.awaited(found), *found.machines)]
     for who, text in [*told, (found.api.where, found.api.why)]:
         for line in text.splitlines():
-            if pattern.search(line):
-                return who, line.strip()[:_LONGEST]
+            if shown := _shown(line.strip(), pattern):
+                return who, shown
     return None
+
+
+def _shown(text: str, pattern: re.Pattern[str]) -> str:
+    """A text with the part that matches, "" if none does. Programs write what they have tried first, and why it failed last."""
+    if not (match := pattern.search(text)):
+        return ""
+    start = max(0, min(match.start(), len(text) - _LONGEST))
+    return f"{'…' if start else ''}{text[start : start + _LONGEST]}"
 
 
 def _clock_behind(found: Snapshot) -> Fault | None:
     if not (said := _said(found, _NOT_YET)):
         return None
     what = "a clock is behind, so that certificates are not valid yet"
-    step = "set the clock of this machine and its hardware clock to UTC (in its firmware, or by chronyd), and start it again"
+    step = f"{_SET_CLOCK}, and start it again"
     if said[0] == found.api.where:
         step = "compare the clock of this host with a time server (chronyc tracking), and correct it"
     return Fault(what, said[0], said[1], step)
 
 
 def _files_expired(found: Snapshot) -> Fault | None:
-    """Once it is installed, nobody needs the files."""
+    """Once bootstrap is complete, nobody needs the files. Of files whose clock is unknown, whoever refuses a certificate knows more."""
     expires, said = found.installation.expires, _said(found, _EXPIRED)
-    needed = not (found.installation.installed or found.answers.bootstrapped)
-    if said is None and not (needed and expires is not None and expires <= found.now):
+    if found.installation.installed or found.answers.bootstrapped:
+        return None
+    if (said is None and expires is None) or (expires is not None and expires > found.now):
         return None
     what = "the files of the installation have expired"
     why = said[1] if said else f"the first certificate of the bootstrap file expired at {moment(expires or found.now)}"
     step = "set regenerate: true for one run, and name the machines that were written with them in regenerate_named; all of them are installed again"
     return Fault(what, said[0] if said else found.installation.path, why, step)
+
+
+def _expired_otherwise(found: Snapshot) -> Fault | None:
+    """With files that are valid or not needed any more, to create them again would only lose machines."""
+    if not (said := _said(found, _EXPIRED)):
+        return None
+    who, why = said
+    if (end := _ENDED.search(why)) and datetime.datetime.fromisoformat(end[1]) > found.now:
+        what = "a clock is ahead, so that certificates have expired for it"
+        return Fault(what, who, why, f"{_SET_CLOCK}, and start it again")
+    what = "a certificate has expired, and it is none of the files of the installation"
+    step = (
+        "if the machine was written with files of an earlier installation, have it installed again; "
+        "a cluster that was off needs its requests for certificates approved"
+    )
+    return Fault(what, who, why, step)
 
 
 def _wrong_authority(found: Snapshot) -> Fault | None:
@@ -108,9 +136,9 @@ def _pull_secret(found: Snapshot) -> Fault | None:
     broken = next((one for one in progress.lagging(found.answers.operators) if _PULL.search(one.reason)), None)
     version = found.answers.version
     if said is None and broken is not None:
-        said = f"operator {broken.name}", broken.reason[:_LONGEST]
+        said = f"operator {broken.name}", _shown(broken.reason, _PULL)
     if said is None and version is not None and _PULL.search(version.text):
-        said = "ClusterVersion", version.text[:_LONGEST]
+        said = "ClusterVersion", _shown(version.text, _PULL)
     if said is None:
         return None
     what = "a registry refuses the pull secret"
@@ -198,10 +226,12 @@ def _localhost(found: Snapshot) -> Fault | None:
     name = next((name for name in names if _LOCALHOST.fullmatch(name)), None)
     if name is None:
         return None
-    at = [machine.name for machine in progress.awaited(found) if progress.step(machine, found) == progress.CONFIG]
+    silent = (progress.IGNITION, progress.CONFIG)
+    at = [machine.name for machine in progress.awaited(found) if progress.step(machine, found) in silent]
     why = f"a machine asks to join as {name}: its address has no reverse record, or it came too late"
     step = "compare the reverse records (dig -x ADDRESS) with the inventory, run hwaccel.gpu.site, and start the machine again"
-    return Fault("a machine does not know its name", some(at) if at else "reverse records", why, step)
+    where = f"one of {some(at)}" if len(at) > 1 else next(iter(at), "reverse records")
+    return Fault("a machine does not know its name", where, why, step)
 
 
 def _request_refused(found: Snapshot) -> Fault | None:
@@ -254,12 +284,15 @@ def _quiet_after_ignition(found: Snapshot) -> Fault | None:
 
 
 def _masters_without_api(found: Snapshot) -> Fault | None:
-    """Masters got their configuration, so the bootstrap machine has served."""
-    up = [one.name for one in found.of_role(s.MASTER) if one.at_least(s.CONFIG) or found.node_of(one)]
+    """Masters got their configuration, so the bootstrap machine has served, whatever is known of its start."""
+    up = [one.name for one in found.of_role(s.MASTER) if one.at_least(s.CONFIG) or one.joined or found.node_of(one)]
     if not up or found.api.answer == s.ANSWERS:
         return None
     why = f"{some(up)} have their configuration, and {found.api.where or 'the API'} does not answer: {found.api.why}"
-    step = "read the bootstrap machine's log (journalctl --unit bootkube), and compare members and health checks of 6443 at the load balancer"
+    log = "the bootstrap machine's log (journalctl --unit bootkube)"
+    if found.answers.bootstrapped:
+        log = "the log of kube-apiserver on masters (crictl ps --all --name kube-apiserver)"
+    step = f"read {log}, and compare members and health checks of 6443 at the load balancer"
     return Fault("masters are up, and the API is not", found.api.where, why, step)
 
 
@@ -344,6 +377,7 @@ def _missing(found: Snapshot, steps: tuple[str, ...], what: str, next_step: str)
 _RULES: tuple[c.Callable[[Snapshot], Fault | None], ...] = (
     _clock_behind,
     _files_expired,
+    _expired_otherwise,
     _wrong_authority,
     _pull_secret,
     _wrong_disk,
@@ -353,9 +387,9 @@ _RULES: tuple[c.Callable[[Snapshot], Fault | None], ...] = (
     _loop,
     _localhost,
     _request_refused,
+    _masters_without_api,
     _no_dhcp,
     _before_ignition,
-    _masters_without_api,
     _quiet_after_ignition,
     _bootstrap_without_api,
     _wildcard,

@@ -16,6 +16,8 @@ Obj = c.Mapping[str, t.Any]
 
 #: Set by cluster-etcd-operator (pkg/operator/bootstrapteardown) once the member of the bootstrap machine has left etcd.
 MEMBER_REMOVED = "EtcdBootstrapMemberRemoved"
+#: Characters of what an operator says: it has a line of each of its controllers, and the cause may be in the last one.
+_LONGEST = 1000
 #: Masters have one of them, or both.
 _CONTROL_PLANE = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 
@@ -49,11 +51,11 @@ def operator(obj: Obj) -> Operator:
     available, degraded, progressing = (condition(obj, kind) for kind in ("Available", "Degraded", "Progressing"))
     reason = ""
     if _is(degraded):
-        reason = message(degraded, "")
+        reason = message(degraded, "", _LONGEST)
     elif not _is(available):
-        reason = message(available, "it has not reported yet")
+        reason = message(available, "it has not reported yet", _LONGEST)
     elif _is(progressing):
-        reason = message(progressing, "")
+        reason = message(progressing, "", _LONGEST)
     name = str(obj["metadata"]["name"])
     return Operator(name, _is(available), _is(degraded), _is(progressing), reason)
 

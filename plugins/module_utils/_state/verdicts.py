@@ -38,10 +38,10 @@ def condition(obj: c.Mapping[str, t.Any], kind: str) -> c.Mapping[str, t.Any]:
     return {}
 
 
-def message(entry: c.Mapping[str, t.Any], default: str) -> str:
-    """Reason and message of a condition in one line."""
+def message(entry: c.Mapping[str, t.Any], default: str, longest: int = 300) -> str:
+    """Reason and message of a condition in one line. longest: characters."""
     text = ": ".join(str(part) for part in (entry.get("reason"), entry.get("message")) if part)
-    return " ".join(text.split())[:300] or default
+    return " ".join(text.split())[:longest] or default
 
 
 def number(obj: c.Mapping[str, t.Any], *path: str, default: int = 0) -> int:

@@ -33,7 +33,9 @@ _ERROR = re.compile(
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 #: Of ECONNRESET.
 _RESET = "Connection reset by peer"
-_SAID, _LONGEST = 5, 300
+#: Lines of a console, and characters of each: kubelet writes its URL first, and why it failed behind it.
+_SAID, _LONGEST_LINE = 5, 1000
+_LONGEST = 300
 #: HAProxy sends no new connections to a member in one of these states.
 _OUT = ("MAINT", "DRAIN")
 
@@ -171,7 +173,7 @@ def _moment(line: str) -> float | None:
 def _said(text: str) -> str:
     """The last errors on a console since the machine was started."""
     lines = [_CONTROL.sub("", line).strip() for line in text.rpartition(_STARTED)[2].splitlines()]
-    found = dict.fromkeys(line[:_LONGEST] for line in reversed(lines) if _ERROR.search(line))
+    found = dict.fromkeys(line[:_LONGEST_LINE] for line in reversed(lines) if _ERROR.search(line))
     return "\n".join(reversed(list(found)[:_SAID]))
 
 

@@ -289,3 +289,12 @@ def test_the_last_errors_of_a_console_since_the_machine_was_started() -> None:
     )
     said = machine(server(), console)["said"]
     assert said == "coreos-installer-service[900]: Error: opening /dev/sdx: No such file or directory"
+
+
+def test_the_end_of_a_long_line_of_a_console_is_kept() -> None:
+    line = (
+        f"kubelet[2301]: Failed while requesting a signed certificate: Post {'x' * 400}: x509: certificate has expired"
+    )
+    console = {"host": "hv", "kind": "hypervisor", "requests": "", "why": ""}
+    console["reads"] = json.dumps({"now": AT, "tails": {"/var/log/libvirt/qemu/w1-console.log": f"{line}\n"}})
+    assert machine(server(), console)["said"] == line

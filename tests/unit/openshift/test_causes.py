@@ -21,7 +21,14 @@ NOT_YET = (
     "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time 2026-11-29T22:00:00Z is before "
     "2026-11-30T02:00:00Z"
 )
-OVER = NOT_YET.replace("before", "after")
+#: A certificate that has expired, and one that has not by the clock of this host.
+OVER = NOT_YET.replace("before", "after").replace("11-30T02", "11-29T02")
+AHEAD = NOT_YET.replace("before", "after").replace("11-30T02", "11-30T07")
+KUBELET = (
+    "kubelet[2301]: E1130 06:00:00.000000    2301 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-kubelet: Failed while requesting a signed "
+    'certificate from the control plane: cannot create certificate signing request: Post "https://api-int.a-cluster-with-a-long-name.a-department.'
+    'example.com:6443/apis/certificates.k8s.io/v1/certificatesigningrequests": '
+)
 UNKNOWN = "GET error: Get https://api-int.dgxpod.example.com:22623/config/master: x509: certificate signed by unknown authority"
 REFUSED = "csr-7: client request csr-7 is not approved (NOT_IN_INVENTORY): no expected node has this name. Next: add the machine to the inventory"
 UNAUTHORIZED = "Failed to pull image quay.io/openshift-release-dev/ocp-v4.0-art-dev: unauthorized: access to the requested resource is not authorized"
@@ -95,12 +102,38 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
         ("files of the installation have expired", "/srv/dgxpod", "2026-11-30T05:00:00Z", "regenerate: true"),
     ),
     "expired files, by a machine": (
-        i.with_machine(i.bootstrapping(), MASTER, said=OVER),
+        dataclasses.replace(i.with_machine(i.bootstrapping(), MASTER, said=OVER), installation=i.EXPIRED),
         ("files of the installation have expired", MASTER, "is after", "regenerate"),
+    ),
+    "expired files, whose clock is unknown": (
+        dataclasses.replace(i.with_machine(i.bootstrapping(), MASTER, said=OVER), installation=s.Installation("/srv")),
+        ("files of the installation have expired", MASTER, "is after", "regenerate"),
+    ),
+    "expired files of an earlier installation": (
+        i.with_machine(i.bootstrapping(), MASTER, said=OVER),
+        ("it is none of the files of the installation", MASTER, "is after", "installed again"),
+    ),
+    "clock ahead": (
+        i.with_machine(i.bootstrapping(), MASTER, said=f"{KUBELET}{AHEAD}"),
+        ("a clock is ahead", MASTER, "2026-11-30T07:00:00Z", "hardware clock to UTC"),
+    ),
+    "a worker's certificate of long ago": (
+        i.with_machine(i.installing(), WORKER, said=OVER),
+        ("it is none of the files of the installation", WORKER, "is after", "requests for certificates approved"),
     ),
     "no reverse record": (
         i.bootstrapping(requests=(s.Request("csr-7", "localhost.localdomain", "NOT_IN_INVENTORY", REFUSED),)),
-        ("does not know its name", i.MASTERS[0], "localhost.localdomain", "reverse records"),
+        ("does not know its name", f"one of {i.MASTERS[0]}", "localhost.localdomain", "reverse records"),
+    ),
+    "no reverse record, of a machine that boot servers have seen": (
+        i.with_machine(
+            i.bootstrapping(
+                requests=(s.Request("csr-7", "localhost", "NOT_IN_INVENTORY", REFUSED),), nodes=i.nodes(i.MASTERS[1:])
+            ),
+            MASTER,
+            stage=s.IGNITION,
+        ),
+        ("does not know its name", MASTER, "as localhost", "reverse records"),
     ),
     "request refused": (
         i.bootstrapping(requests=(s.Request("csr-7", "stranger", "NOT_IN_INVENTORY", REFUSED),)),
@@ -138,6 +171,14 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
     "masters up but no API": (
         dataclasses.replace(i.bootstrapping(), api=i.SILENT, answers=s.Answers()),
         ("masters are up, and the API is not", i.WHERE, MASTER, "bootkube"),
+    ),
+    "masters are up by the memory of boot servers": (
+        i.with_machine(dataclasses.replace(i.nothing(), installation=i.FILES), MASTER, joined=True),
+        ("masters are up, and the API is not", i.WHERE, MASTER, "bootkube"),
+    ),
+    "masters are up and the API is not, without a bootstrap machine": (
+        dataclasses.replace(i.installing(), api=i.SILENT),
+        ("masters are up, and the API is not", i.WHERE, MASTER, "crictl ps --all --name kube-apiserver"),
     ),
     "the API has not started": (
         booting(stage=s.CONFIG),
@@ -220,8 +261,26 @@ def test_no_cause_sends_to_a_playbook_that_does_not_know_the_files() -> None:
     """dns_pxe alone has nothing of the installation, so that it would remove ignition files, and let machines boot their disks."""
     steps = {name: causes.likely(found).next_step for name, (found, _words) in HUNG.items()}
     assert [name for name, step in steps.items() if "hwaccel.gpu.dns_pxe" in step] == []
-    told = {name for name, step in steps.items() if "hwaccel.gpu.site" in step}
+    told = {name.partition(",")[0] for name, step in steps.items() if "hwaccel.gpu.site" in step}
     assert told == {"DHCP is not answered", "rootfs 404", "ignition 403", "no reverse record"}
+
+
+def test_the_end_of_a_long_line_is_shown() -> None:
+    """Go writes an URL first, and why the request has failed behind it."""
+    found = i.with_machine(i.bootstrapping(), MASTER, said=f"{KUBELET}{OVER}")
+    for one in (found, i.with_machine(i.bootstrapping(), MASTER, said=f"{KUBELET}{UNKNOWN}")):
+        fault = causes.likely(one)
+        assert fault.why.startswith("…") and "x509: " in fault.why and len(fault.why) <= 301, fault
+    pull = i.installing(operators=(s.Operator("dns", available=False, reason=f"{'x' * 400}{UNAUTHORIZED}"),), **JOINED)
+    assert causes.likely(pull).why.endswith(UNAUTHORIZED)
+
+
+def test_valid_files_are_never_created_again_for_a_certificate() -> None:
+    """That would be another cluster, and machines would be lost."""
+    for said in (OVER, AHEAD, "certificate has expired"):
+        for found in (i.booting(), i.bootstrapping(), i.installing(), i.installed()):
+            fault = causes.likely(i.with_machine(found, i.BOOTSTRAP, said=said))
+            assert "regenerate" not in fault.next_step and "expired" in fault.what, fault
 
 
 def test_workers_that_wait_as_usual_are_no_cause() -> None:

@@ -61,6 +61,14 @@ def test_an_operator(found: dict[str, t.Any], operator: Operator) -> None:
     assert objects.operator(found) == operator
 
 
+def test_what_an_operator_says_in_its_last_line_is_kept() -> None:
+    found = obj(Degraded="True")
+    found["status"]["conditions"][0]["message"] = (
+        f"{'A controller fails. ' * 20}\ndial tcp: lookup one.apps: no such host"
+    )
+    assert objects.operator(found).reason.endswith("no such host")
+
+
 def test_a_node() -> None:
     assert objects.node(obj(Ready="True")) == Node("one")
     assert objects.node(obj(Ready="False")) == Node("one", "ReadyReason: Ready message")

@@ -10,7 +10,7 @@ import datetime
 import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._model.errors import Fault, HwaccelError
-from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import causes, progress
+from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import causes, install_state, progress
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift import snapshot as s
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.install_state import InstallState
 from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.lifetimes import moment, span
@@ -28,6 +28,11 @@ AWAITED = {
     BOOTSTRAP: "the end of bootstrap",
     NODES: "all expected nodes",
     INSTALL: "the first version and all operators",
+}
+#: What is the matter in states that no waiting ends.
+_BLOCKED = {
+    install_state.FOREIGN: "what answers is another cluster",
+    install_state.UNREACHABLE: "the cluster may be installed, and does not answer",
 }
 
 
@@ -55,7 +60,9 @@ def expired(found: Snapshot, state: InstallState, phase: str, since: datetime.da
 def blocked(found: Snapshot, state: InstallState) -> NotComplete:
     """Of a state that no waiting ends."""
     what = f"{found.name} is {state.name}, and nothing is waited for"
-    return NotComplete(what, Fault(state.name, found.api.where, state.why, state.next_step), progress.lines(found))
+    return NotComplete(
+        what, Fault(_BLOCKED[state.name], found.api.where, state.why, state.next_step), progress.lines(found)
+    )
 
 
 def left(state: InstallState, phase: str, seconds: float) -> str:
