@@ -122,6 +122,10 @@ options:
         description: How often it has downloaded its ignition file for this installation.
         type: int
         default: 0
+      restarts:
+        description: How often it has started from the network since it has downloaded its ignition file.
+        type: int
+        default: 0
       quiet:
         description: Seconds since its last request to a boot server.
         type: float
@@ -403,6 +407,7 @@ ARGUMENT_SPEC: dict[str, t.Any] = {
             "what": {"type": "str", "default": ""},
             "refused": {"type": "str", "default": ""},
             "fetches": {"type": "int", "default": 0},
+            "restarts": {"type": "int", "default": 0},
             "quiet": {"type": "float"},
             "said": {"type": "str", "default": ""},
             "joined": {"type": "bool", "default": False},

@@ -22,6 +22,8 @@ from ansible_collections.hwaccel.gpu.plugins.module_utils._openshift.snapshot im
 
 #: Seconds without a request after which a machine that has its ignition file should have been back: its disk is written in minutes.
 QUIET = 900.0
+#: Starts from the network after which a machine is in a loop: CoreOS restarts when it is written, and at its first boot once or twice.
+LOOP = 5
 _LONGEST = 300
 #: Of Go (crypto/x509: "certificate has expired or is not yet valid: current time X is after Y") and of OpenSSL ("certificate is not yet valid").
 _NOT_YET = re.compile(r"not yet valid: current time \S+ is before|certificate is not yet valid", re.IGNORECASE)
@@ -181,6 +183,20 @@ def _loop(found: Snapshot) -> Fault | None:
         why += f"; so have {some(others)}"
     step = "set its firmware to start from its disk first, or let dns_pxe write its boot entry (hwaccel_mac has to be that of its boot port)"
     return Fault(what, "boot order", why, step)
+
+
+def _restarting(found: Snapshot) -> Fault | None:
+    """Boot servers have it start its disk, so that nothing is written again."""
+    looping = [one for one in progress.awaited(found) if one.restarts >= LOOP and found.node_of(one) is None]
+    if not looping:
+        return None
+    most = max(looping, key=lambda machine: machine.restarts)
+    why = f"it has started from the network {most.restarts} times since it downloaded its ignition file"
+    step = (
+        "inspect its console: its firmware may not start the disk in hwaccel_install_device, "
+        "or its system restarts because Ignition fails"
+    )
+    return Fault(f"{most.name} restarts again and again", "boot order", why, step)
 
 
 def _refused_file(found: Snapshot) -> Fault | None:
@@ -385,6 +401,7 @@ _RULES: tuple[c.Callable[[Snapshot], Fault | None], ...] = (
     _without_bootstrap,
     _refused_file,
     _loop,
+    _restarting,
     _localhost,
     _request_refused,
     _masters_without_api,

@@ -50,8 +50,9 @@ class Machine:
 
     name: as its reverse record has it. role: one of ROLES. stage: the furthest of BOOT_STAGES since its power came on. what: what it has downloaded last, or
     its address. refused: what it was not given, with the reason, "" if nothing stops it. fetches: how often it has downloaded its ignition file for this
-    installation. quiet: seconds since its last request to a boot server, None if unknown. said: the last error on its console or in its journal, "" if unknown.
-    joined: whether the boot servers remember it as a node. written: whether it was installed with the files of this installation, or of one before.
+    installation. restarts: how often it has started from the network since then. quiet: seconds since its last request to a boot server, None if unknown. said:
+    the last error on its console or in its journal, "" if unknown. joined: whether the boot servers remember it as a node. written: whether it was installed
+    with the files of this installation, or of one before.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Machine:
     what: str = ""
     refused: str = ""
     fetches: int = 0
+    restarts: int = 0
     quiet: float | None = None
     said: str = ""
     joined: bool = False

@@ -15,14 +15,14 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import machines, witnesses
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.boot import boot_log, domain
-from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import latch, wishes
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe import entries, latch, wishes
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place import MEMORY, WISHES, WRITTEN
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import members
 
 Row = c.Mapping[str, t.Any]
 #: Of journalctl with --output=short-unix, and of nginx's format "combined".
 _UNIX, _LOCAL = re.compile(r"(\d{9,}\.\d+) "), re.compile(r"\[(\d\d)/(\w{3})/(\d{4}):(\S+ [+-]\d{4})\]")
-_DOWNLOADED = re.compile(r'"GET [^"]*" 200 ')
+_DOWNLOADED = re.compile(r'"GET [^"]*" 200 |dnsmasq-tftp\[\d+\]: sent ')
 #: The kernel's first line.
 _STARTED = "Linux version "
 _ERROR = re.compile(
@@ -133,7 +133,8 @@ def _of_logs(given: Row, cluster: str, servers: c.Sequence[_Told], unread: c.Seq
         **row,
         "stage": verdict.stage,
         "refused": verdict.refused,
-        "fetches": sum(_fetches(log, machine) for _now, log in logs),
+        "fetches": sum(len(_fetched(log, machine)) for _now, log in logs),
+        "restarts": sum(_restarts(log, machine) for _now, log in logs),
         "quiet": min(quiet, default=None),
     }
 
@@ -147,12 +148,25 @@ def _as_logged(given: Row, cluster: str) -> machines.Machine | None:
     return machines.Machine(given["label"], cluster, given["role"], address, given["mac"])
 
 
-def _fetches(log: Row, machine: machines.Machine) -> int:
-    """Complete downloads of an ignition file since the machine was started. Without a mark, lines may be of an earlier installation."""
+def _downloads(log: Row, machine: machines.Machine) -> list[tuple[float, boot_log.Event]]:
+    """Complete downloads since the machine was started, and when. Without a mark, they may be of an earlier installation."""
     if log["earlier"]:
-        return 0
+        return []
     lines = [line for line in log["lines"] if _DOWNLOADED.search(line)]
-    return sum(event.stage == boot_log.IGNITION for event in boot_log.events(lines, machine))
+    return [(_moment(line) or 0.0, event) for line in lines for event in boot_log.events([line], machine)]
+
+
+def _fetched(log: Row, machine: machines.Machine) -> list[float]:
+    """When it has downloaded its ignition file."""
+    return [moment for moment, event in _downloads(log, machine) if event.stage == boot_log.IGNITION]
+
+
+def _restarts(log: Row, machine: machines.Machine) -> int:
+    """Starts from the network after its ignition file: each reads its boot entry once. Lines of dnsmasq stand before those of the web server."""
+    fetched, entry = _fetched(log, machine), f"/{entries.file_name(machine)}"
+    if not fetched:
+        return 0
+    return sum(moment > max(fetched) and entry in event.what for moment, event in _downloads(log, machine))
 
 
 def _quiet(lines: c.Sequence[str], machine: machines.Machine, now: float) -> float | None:

@@ -140,6 +140,20 @@ def test_each_complete_download_of_an_ignition_file_since_the_start_counts() -> 
     assert machine(server(lines, earlier=True))["fetches"] == 0
 
 
+def test_starts_from_the_network_after_the_ignition_file_count() -> None:
+    name = f"01-{MAC.replace(':', '-')}"
+    tftp = f"{AT + 20:.6f} boot dnsmasq-tftp[812]: sent /var/lib/hwaccel-gpu/dns_pxe/files/pxelinux.cfg/{name} to {ADDRESS}"
+    before = tftp.replace(f"{AT + 20:.6f}", f"{AT - 20:.6f}")
+    other = tftp.replace("00-21", "00-22")
+    ignition = http("/ignition/ocp/worker.ign")
+    web = [http(f"/ipxe/{name}.ipxe", second=40), http(f"/grub/{name}", 404, second=50)]
+    # Lines of DHCP and TFTP stand before those of the web server.
+    lines = [before, tftp, tftp, other, *LEASED, ignition, *web]
+    assert machine(server(lines))["restarts"] == 3
+    assert machine(server([before, tftp, *web]))["restarts"] == 0
+    assert machine(server(lines, earlier=True))["restarts"] == 0
+
+
 @pytest.mark.parametrize(
     ("lines", "quiet"),
     [

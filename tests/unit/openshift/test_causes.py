@@ -89,6 +89,10 @@ HUNG: dict[str, tuple[s.Snapshot, tuple[str, str, str, str]]] = {
         i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, fetches=4),
         (f"{MASTER} is installed again and again", "boot order", "4 times", "disk first"),
     ),
+    "network loop of a machine whose disk does not start": (
+        i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, fetches=1, restarts=5),
+        (f"{MASTER} restarts again and again", "boot order", "5 times", "hwaccel_install_device"),
+    ),
     "clock behind": (
         i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, said=f"ignition[812]: {NOT_YET}"),
         ("a clock is behind", MASTER, "is before", "hardware clock"),
@@ -281,6 +285,15 @@ def test_valid_files_are_never_created_again_for_a_certificate() -> None:
         for found in (i.booting(), i.bootstrapping(), i.installing(), i.installed()):
             fault = causes.likely(i.with_machine(found, i.BOOTSTRAP, said=said))
             assert "regenerate" not in fault.next_step and "expired" in fault.what, fault
+
+
+def test_restarts_of_each_installation_are_no_loop() -> None:
+    """CoreOS restarts when it is written and at its first boot, and a machine that has joined may restart as often as it likes."""
+    for found in (
+        i.with_machine(i.bootstrapping(), MASTER, stage=s.IGNITION, fetches=1, restarts=4),
+        i.with_machine(i.bootstrapping(nodes=i.nodes(i.MASTERS)), MASTER, restarts=9),
+    ):
+        assert "again and again" not in causes.likely(found).what
 
 
 def test_workers_that_wait_as_usual_are_no_cause() -> None:

@@ -153,7 +153,7 @@ def _of_machines(settings: Settings) -> c.Iterator[Fault]:
         if not identities.is_node_name(identities.plain(str(one["name"]))):
             what, why = f"{values.shown(str(one['name']))} cannot be used", "it is not a DNS name"
             yield Fault(what, f"machines[{number}].name", why, "give the name in the machine's reverse record")
-        for key in ("fetches", "quiet"):
+        for key in ("fetches", "restarts", "quiet"):
             value = one.get(key)
             if value is not None and not 0 <= value < math.inf:
                 yield Fault(
