@@ -13,11 +13,13 @@ import collections.abc as c
 import dataclasses
 import json
 import pathlib
+import shlex
 import typing as t
 
 import pytest
 import yaml
 
+import ansible_collections.hwaccel.gpu as collection
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_site import STATE, Client, Site, address, mac
 from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY
@@ -28,6 +30,9 @@ from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 
 #: Last byte of the addresses of the bootstrap machine.
 BOOTSTRAP = 150
+#: By which machine_boot records where the logs end when it starts a machine, and where it does.
+LOGS = pathlib.Path(next(iter(collection.__path__))) / "roles" / "machine_boot" / "files" / "logs.sh"
+MARKS = ("/run/hwaccel-gpu/machine_boot", mac(BOOTSTRAP), address(BOOTSTRAP), "dnsmasq", "/var/log/nginx/access.log")
 
 
 @dataclasses.dataclass
@@ -71,6 +76,31 @@ class Hanging:
         assert run.summary["ocp"]["state"] == "failed"
         (reason,) = run.summary["ocp"]["reasons"]
         return reason.splitlines(), run
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """The network card of the bootstrap machine."""
+
+    client: Client
+    server: Machine
+
+    def lease(self) -> None:
+        lease = self.client.dhcp(mac(BOOTSTRAP), 0)
+        assert lease["ip"] == address(BOOTSTRAP)
+        ip("address", "replace", f"{lease['ip']}/24", "dev", "eth0", pid=self.client.pid)
+
+    def fetch(self, path: str) -> None:
+        self.run(f"http://{self.server.address}:8080/{path}", "--output", "/dev/null")
+
+    def run(self, url: str, *more: str) -> str:
+        return self.client.host.run("curl", "--silent", "--interface", address(BOOTSTRAP), *more, url).stdout
+
+    def start(self) -> str:
+        """As its firmware starts from the network. The word that its boot entry chooses."""
+        self.lease()
+        entry = self.run(f"tftp://{self.server.address}/pxelinux.cfg/01-{mac(BOOTSTRAP).replace(':', '-')}")
+        return entry.partition("DEFAULT ")[2].split("\n")[0]
 
 
 def wrong(run: Run) -> list[str]:
@@ -126,15 +156,17 @@ def test_a_load_balancer_that_is_off_and_a_wrong_record(hanging: Hanging) -> Non
     assert name in wrong(run), wrong(run)
 
 
-def test_a_rootfs_that_is_not_there(hanging: Hanging, rig: BootRig, tmp_path: pathlib.Path) -> None:
-    server, card = hanging.site.server, Client.of(rig.host("card"), tmp_path)
+@pytest.fixture(scope="module")
+def card(hanging: Hanging, rig: BootRig, tmp_path_factory: pytest.TempPathFactory) -> Card:
+    return Card(Client.of(rig.host("card"), tmp_path_factory.mktemp("card")), hanging.site.server)
+
+
+def test_a_rootfs_that_is_not_there(hanging: Hanging, card: Card) -> None:
+    server = hanging.site.server
     server.sh(f"mv {STATE}/files/images/os/rootfs {STATE}/rootfs")
-    lease = card.dhcp(mac(BOOTSTRAP), 0)
-    assert lease["ip"] == address(BOOTSTRAP)
-    ip("address", "add", f"{lease['ip']}/24", "dev", "eth0", pid=card.pid)
+    card.lease()
     for name in ("kernel", "initramfs", "rootfs", "rootfs"):
-        url = f"http://{server.address}:8080/images/os/{name}"
-        card.host.run("curl", "--silent", "--interface", lease["ip"], "--output", "/dev/null", url)
+        card.fetch(f"images/os/{name}")
     lines, _run = hanging.told()
     server.sh(f"mv {STATE}/rootfs {STATE}/files/images/os/rootfs")
     assert "(phase api, booting: bootstrap-0.ocp.example.com have started from the network" in lines[0], lines
@@ -153,3 +185,34 @@ def test_a_load_balancer_without_the_bootstrap_machine(hanging: Hanging) -> None
     assert lines[1].startswith(
         "Most likely: the load balancer does not send to the bootstrap machine (load balancer): bootstrap-0.ocp.example.com is no member of 6443 and 22623"
     ), lines
+
+
+def test_a_network_loop(hanging: Hanging, card: Card) -> None:
+    server, name = hanging.site.server, "bootstrap-0.ocp.example.com"
+    server.write("/var/tmp/logs.sh", LOGS.read_text(encoding="utf-8"))
+    server.sh(shlex.join(["sh", "/var/tmp/logs.sh", "mark", *MARKS, f"{STATE}/again"]))
+    assert card.start() == "install"
+    for path in ("images/os/kernel", "images/os/initramfs", "images/os/rootfs", "ignition/ocp/bootstrap.ign"):
+        card.fetch(path)
+    server.wait("its entry turns", lambda: card.start() == "disk")
+    # Its disk does not start, so that it starts from the network again.
+    assert {card.start() for _number in range(4)} == {"disk"}
+    lines, run = hanging.told()
+    assert f"(phase api, booting: {name} have started from the network" in lines[0], lines
+    assert lines[1].startswith(f"Most likely: {name} restarts again and again (boot order): it has started from "), (
+        lines
+    )
+    assert "times since it downloaded its ignition file" in lines[1]
+    assert lines[2].startswith("Last observation: "), lines
+    assert run.summary["ocp"]["installation"]["next_step"].startswith("inspect its console: its firmware may not start")
+    # Without the service nothing turns its entry, and it is written each time.
+    server.sh("systemctl stop hwaccel-gpu-once")
+    try:
+        card.fetch("ignition/ocp/bootstrap.ign")
+        lines, run = hanging.told()
+    finally:
+        server.sh("systemctl start hwaccel-gpu-once")
+    assert lines[1].startswith(
+        f"Most likely: {name} is installed again and again (boot order): it has downloaded its ignition file 2 times"
+    ), lines
+    assert run.summary["ocp"]["installation"]["next_step"].startswith("set its firmware to start from its disk first")
