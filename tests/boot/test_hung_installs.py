@@ -14,6 +14,9 @@ import dataclasses
 import json
 import pathlib
 import shlex
+import subprocess
+import sys
+import tarfile
 import typing as t
 
 import pytest
@@ -30,6 +33,14 @@ from ansible_collections.hwaccel.gpu.tests.openshift.stand_in import launcher
 
 #: Last byte of the addresses of the bootstrap machine.
 BOOTSTRAP = 150
+#: An SSH server as far as a client hears of it first.
+GREETS = """import socket
+server = socket.create_server(("", 22))
+print("listens", flush=True)
+while True:
+    with server.accept()[0] as connection:
+        connection.sendall(b"SSH-2.0-stand-in\\r\\n")
+"""
 #: By which machine_boot records where the logs end when it starts a machine, and where it does.
 LOGS = pathlib.Path(next(iter(collection.__path__))) / "roles" / "machine_boot" / "files" / "logs.sh"
 MARKS = ("/run/hwaccel-gpu/machine_boot", mac(BOOTSTRAP), address(BOOTSTRAP), "dnsmasq", "/var/log/nginx/access.log")
@@ -185,6 +196,45 @@ def test_a_load_balancer_without_the_bootstrap_machine(hanging: Hanging) -> None
     assert lines[1].startswith(
         "Most likely: the load balancer does not send to the bootstrap machine (load balancer): bootstrap-0.ocp.example.com is no member of 6443 and 22623"
     ), lines
+
+
+def members(hanging: Hanging) -> str:
+    """HAProxy's configuration."""
+    return hanging.balancer.sh("cat /etc/hwaccel-gpu/load_balancer/haproxy/*")
+
+
+def test_load_balancers_alone_know_that_bootstrap_is_not_complete(hanging: Hanging) -> None:
+    """Silence of another cluster would leave a machine out that is no member."""
+    hanging.balance("bootstrap")
+    assert " bootstrap-0 " not in members(hanging)
+    clusters = {"ocp": {**hanging.clusters["ocp"], "hwaccel_new_cluster": False}}
+    run = hanging.site.rig.play("load_balancer", hanging.groups(), clusters=clusters)
+    assert run.rc == 0, run.stdout[-8000:]
+    assert " bootstrap-0 " in members(hanging)
+
+
+def test_logs_are_fetched_from_a_bootstrap_machine_that_answers(
+    hanging: Hanging, card: Card, tmp_path: pathlib.Path
+) -> None:
+    key = tmp_path / "key"
+    key.touch(0o600)
+    card.lease()
+    _lines, run = hanging.told(cluster_openshift_ssh_key_file=str(key))
+    assert "openshift-install gather bootstrap has ended with exit code 1" in run.shown("ocp")
+    assert f"failed to create SSH client: dial tcp {address(BOOTSTRAP)}:22: connection refused" in run.shown("ocp")
+    server = card.client.host.spawn(sys.executable, "-c", GREETS, stdout=subprocess.PIPE)
+    assert server.stdout and server.stdout.readline() == "listens\n"
+    lines, run = hanging.told(cluster_openshift_ssh_key_file=str(key))
+    server.kill()
+    server.communicate()
+    (bundle,) = (hanging.place / "installations" / "ocp").glob("log-bundle-*.tar.gz")
+    assert f'Bootstrap gather logs captured here "{bundle}"' in run.shown("ocp")
+    with tarfile.open(bundle) as found:
+        assert [name.partition("/")[2] for name in found.getnames()] == [address(BOOTSTRAP), address(BOOTSTRAP + 1)]
+    assert "the API was waited for in vain" in lines[0] and lines[1].startswith("Most likely: ")
+    # The folder is still that of the installation.
+    lines, _run = hanging.told()
+    assert "the API was waited for in vain" in lines[0]
 
 
 def test_a_network_loop(hanging: Hanging, card: Card) -> None:
