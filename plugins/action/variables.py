@@ -9,6 +9,7 @@ import typing as t
 
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils import _variables
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils._checks import CheckingAction
+from ansible_collections.hwaccel.gpu.plugins.plugin_utils._evaluation import Evaluation
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines import inputs
 
 
@@ -23,12 +24,13 @@ class ActionModule(CheckingAction):
             argument_spec={name: {"type": "list", "elements": "str", "default": []} for name in ("hosts", "machines")}
         )
         variables = task_vars or {}
-        faults, warnings = self.checked(variables, args["hosts"], args["machines"])
+        evaluate = Evaluation(variables, self._templar.template)
+        faults, warnings = self.checked(variables, args["hosts"], args["machines"], evaluate)
         # Undefined values would be reported twice.
         if not faults:
-            faults += _variables.of_batches(variables, self._templar.template)
+            faults += _variables.of_batches(variables, evaluate)
             for role in self._roles():
-                faults += _variables.of_machines(role, variables, self._templar.template)
+                faults += _variables.of_machines(role, variables, evaluate)
         if faults and variables.get("hwaccel_closing"):
             # The playbook shows them at its end, and Ansible would show those of a failed task as JSON.
             return result | {"changed": False, "problems": faults}

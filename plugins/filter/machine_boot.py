@@ -28,7 +28,7 @@ options:
   _input:
     description:
       - For V(faults), the request for each machine, from the role's entry point C(preflight).
-      - For V(nodes), the result of M(hwaccel.gpu.node_info) with O(ignore:query=nodes[].name).
+      - For V(nodes), the result of M(hwaccel.gpu.node_info) with O(ignore:query=nodes[].name) or O(ignore:rows=true).
       - For V(lines) and V(due), a result of M(hwaccel.gpu.machine_power).
       - For V(round), the verdict of the round before.
       - For V(enough), the result of one read of a boot server's logs.

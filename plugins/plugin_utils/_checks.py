@@ -26,14 +26,21 @@ class CheckingAction(ActionBase):
     _supports_check_mode = True
 
     def checked(
-        self, variables: c.Mapping[str, t.Any], hosts: c.Iterable[str] = (), machines: c.Iterable[str] = ()
+        self,
+        variables: c.Mapping[str, t.Any],
+        hosts: c.Iterable[str] = (),
+        machines: c.Iterable[str] = (),
+        evaluate: c.Callable[[t.Any], t.Any] | None = None,
     ) -> tuple[list[str], list[str]]:
         """Errors, and warnings about misspelled variables, which are errors in a strict run.
 
         variables: of the task. hosts: more hosts whose variables are checked. machines: hosts of which only the cluster is checked.
+        evaluate: evaluates a value of these variables, by default as Ansible does.
         """
         mine = str(variables.get("inventory_hostname", "localhost"))
-        faults = _variables.faults(mine, _variables.without_idle_defaults(variables), self._templar.template)
+        faults = _variables.faults(
+            mine, _variables.without_idle_defaults(variables), evaluate or self._templar.template
+        )
         hostvars = variables.get("hostvars", {})
         for host in dict.fromkeys([*self._clusters(variables), *hosts]):
             if host != mine and host in hostvars:

@@ -10,9 +10,9 @@ import typing as t
 
 try:
     # Since core 2.19 only trusted strings are templates.
-    from ansible.template import trust_as_template
+    from ansible.template import is_trusted_as_template, trust_as_template
 except ImportError:
-    trust_as_template = None
+    is_trusted_as_template = trust_as_template = None
 
 #: Characters that every template contains. Core 2.18 and older write every marked string as {"__ansible_unsafe": …} into `ansible-inventory --list`,
 #: which readers of that output must handle, so only strings that need it are marked.
@@ -22,6 +22,13 @@ _SUSPICIOUS = re.compile("[{}%]")
 def template(text: str) -> str:
     """The text as a template."""
     return text if trust_as_template is None else t.cast("str", trust_as_template(text))
+
+
+def is_trusted(text: str) -> bool:
+    """Whether Ansible evaluates the text, if it is a template."""
+    if is_trusted_as_template is None:
+        return not hasattr(text, "__UNSAFE__")
+    return t.cast("bool", is_trusted_as_template(text))
 
 
 def untemplated(value: t.Any) -> t.Any:

@@ -4,74 +4,56 @@
 """What preflight costs with many machines: two clusters of OpenShift that are not there yet, each with a load balancer and a boot server.
 
 Nothing is there of it: load balancers and boot servers are the machine of the tests, which is only read, and preflight asks no BMC. Their problems are
-expected.
+expected. A clock judges the machine of the tests, so what counts is how many tasks there are and what they evaluate; the slow test measures, too.
 
-Runtime: three runs of preflight.
+Runtime: two runs of preflight with few machines, and three with many.
 """
 
 from __future__ import annotations
 
+import collections
 import pathlib
 import resource
-import sys
 import time
 
 import pytest
-import yaml
 
 from ansible_collections.hwaccel.gpu.tests.live.support import site
-from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import REPOSITORY
+from ansible_collections.hwaccel.gpu.tests.live.support.many_machines import CLUSTERS, inventory
 
-CLUSTERS = ("north", "south")
 #: Machines of both clusters, with load balancers and boot servers.
 TOTALS = (50, 100, 200)
-LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+#: The same for the test without a clock.
+FEW = (20, 40)
+#: Tasks that a machine has in preflight, each a process of its own: what includes others, its variables, the request for it, and its outcome.
+OF_A_MACHINE = 9
 
 
-def inventory(total: int, folder: pathlib.Path) -> tuple[site.Clusters, dict[str, site.Clusters]]:
-    """Clusters, and machines by group. total: machines of all clusters."""
-    example = REPOSITORY / "examples" / "inventories" / "sno-edge" / "hosts.yml"
-    known = yaml.safe_load(example.read_text(encoding="utf-8"))["gpu_clusters"]["hosts"]["edge"]
-    given = {name: known[name] for name in ("cluster_openshift_pull_secret", "cluster_openshift_ssh_keys")}
-    clusters: site.Clusters = {}
-    machines: dict[str, site.Clusters] = {
-        group: {} for group in ("load_balancers", "boot_servers", "bootstrap", "control_plane", "workers")
-    }
-    for number, cluster in enumerate(CLUSTERS):
-        net = f"10.{40 + number}.0"
-        clusters[cluster] = {
-            **LOCAL,
-            **given,
-            "hwaccel_installer": "openshift",
-            "hwaccel_domain": f"{cluster}.example.com",
-            "hwaccel_machine_network": f"{net}.0/24",
-            "hwaccel_load_balancer_address": f"{net}.2",
-            "hwaccel_new_cluster": True,
-            "cluster_openshift_folder": str(folder / cluster),
-            "cluster_openshift_installer": "/opt/openshift-install",
-        }
-        serving = {**LOCAL, "hwaccel_cluster": cluster}
-        machines["load_balancers"][f"{cluster}-lb"] = {**serving, "hwaccel_address": f"{net}.2"}
-        machines["boot_servers"][f"{cluster}-boot"] = {
-            **serving,
-            "hwaccel_address": f"{net}.3",
-            "dns_pxe_interfaces": ["eth0"],
-            "dns_pxe_networks": [{"network": f"{net}.0/24", "router": f"{net}.1"}],
-        }
-        roles = ["bootstrap", *["control_plane"] * 3, *["workers"] * (total // len(CLUSTERS) - 6)]
-        for place, group in enumerate(roles):
-            machines[group][f"{cluster}-{place}"] = {
-                "hwaccel_cluster": cluster,
-                "hwaccel_address": f"{net}.{place + 10}",
-                "hwaccel_mac": f"52:54:00:{number:02x}:00:{place:02x}",
-                "hwaccel_firmware": "uefi",
-                "hwaccel_install": True,
-                "hwaccel_install_device": "/dev/vda",
-                "hwaccel_bmc_address": f"127.{10 + number}.0.{place + 10}",
-                "hwaccel_bmc_username": "admin",
-                "hwaccel_bmc_password": "unused",
-            }
-    return clusters, machines
+def tasks(run: site.Run) -> dict[str, collections.Counter[str]]:
+    """Of machines that are started, and of all other hosts: how often each task has run."""
+    found: dict[str, collections.Counter[str]] = {"machines": collections.Counter(), "others": collections.Counter()}
+    for task in run.tasks:
+        # No process is started for it.
+        if task["action"].rpartition(".")[2] == "meta":
+            continue
+        serves = task["host"].rpartition("-")[2] in ("lb", "boot") or task["host"] in (*CLUSTERS, "localhost")
+        found["others" if serves else "machines"][task["name"]] += 1
+    return found
+
+
+def test_machines_only_add_their_own_tasks(tmp_path: pathlib.Path) -> None:
+    """Twice as many machines have twice as many tasks, and clusters, load balancers and boot servers have no more than before."""
+    found = {}
+    for total in FEW:
+        clusters, machines = inventory(total, tmp_path)
+        found[total] = tasks(site.playbook("preflight", clusters, machines=machines, warnings=[".*"]))
+    few, many = (found[total] for total in FEW)
+    assert many["others"] == few["others"]
+    # Load balancers and boot servers are no machines that are started.
+    started = {total: total - 2 * len(CLUSTERS) for total in FEW}
+    assert few["machines"] == dict.fromkeys(few["machines"], started[FEW[0]])
+    assert many["machines"] == dict.fromkeys(few["machines"], started[FEW[1]])
+    assert len(few["machines"]) <= OF_A_MACHINE, sorted(few["machines"])
 
 
 def spent() -> float:

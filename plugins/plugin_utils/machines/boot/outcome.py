@@ -31,11 +31,11 @@ class Nodes(t.TypedDict):
 
 
 def nodes(answer: _Data) -> Nodes:
-    """answer: the result of node_info for the cluster, also if it was skipped, has failed or could not be run."""
+    """answer: the result of node_info for the cluster, also if it was skipped, has failed or could not be run. It has names, or rows of nodes."""
     why = answer.get("msg", "its cluster does not answer")
     return {
-        "known": "result" in answer,
-        "names": list(answer.get("result") or ()),
+        "known": "result" in answer or "nodes" in answer,
+        "names": list(answer.get("result") or (node["name"] for node in answer.get("nodes") or ())),
         "why": "its cluster has no hwaccel_connection" if answer.get("skipped") else str(why),
     }
 

@@ -20,6 +20,11 @@ RESET = {"state": "settled", "steps": [{"text": "start from its disk: its kernel
     ("answer", "nodes"),
     [
         ({"result": ["a"]}, {"known": True, "names": ["a"], "why": "its cluster does not answer"}),
+        (
+            {"nodes": [{"name": "a"}, {"name": "b"}]},
+            {"known": True, "names": ["a", "b"], "why": "its cluster does not answer"},
+        ),
+        ({"nodes": []}, {"known": True, "names": [], "why": "its cluster does not answer"}),
         ({"result": None}, {"known": True, "names": [], "why": "its cluster does not answer"}),
         ({"msg": "no route"}, {"known": False, "names": [], "why": "no route"}),
         ({"unreachable": True, "msg": "gone"}, {"known": False, "names": [], "why": "gone"}),
