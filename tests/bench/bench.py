@@ -29,10 +29,16 @@ from delay_proxy import delayed
 from measure import Cost, Stage, medians
 from subjects import WISH, fat_node, group, objects
 
+from ansible_collections.hwaccel.gpu.tests.live.support import many_machines
+
 Rows = list[tuple[str, str, Cost]]
 ROUND_TRIP = 0.020
 IDLE = "a module that only exits"
 PLAN = "cluster_plan"
+PREFLIGHT = "preflight"
+SITE, SITE_BEFORE = "site", "site of another commit"
+#: Machines of two clusters of OpenShift that are to be installed.
+TOTALS = (50, 100, 200)
 CALLBACKS = pathlib.Path(__file__).resolve().parents[1] / "live" / "support" / "callbacks"
 SSA = {"state": "present", "apply": True, "server_side_apply": {"field_manager": "bench", "force_conflicts": True}}
 
@@ -158,15 +164,19 @@ def fleet_rows(stage: Stage, api: Api, count: int) -> Rows:
     return rows
 
 
-def site_rows(stage: Stage, runs: int) -> Rows:
+def site_rows(stage: Stage, runs: int, before: str) -> Rows:
+    """before: folder with the collection of another commit (.build of a clone), whose runs without changes are in turn with ours; none if empty."""
     inventory = stage.work / "site.yml"
     cluster = {"ansible_connection": "local", "hwaccel_connection": {"kubeconfig": str(stage.kubeconfig)}}
     inventory.write_text(yaml.safe_dump({"gpu_clusters": {"hosts": {"bench": cluster}}}), encoding="utf-8")
     progress("site on 20 nodes, then its no-op")
     first = stage.run("hwaccel.gpu.site", "-i", str(inventory))
-    again = medians(runs, {"no-op": lambda: stage.run("hwaccel.gpu.site", "-i", str(inventory))})
+    once = {SITE: functools.partial(stage.run, "hwaccel.gpu.site", "-i", str(inventory))}
+    if before:
+        once[SITE_BEFORE] = functools.partial(once[SITE], environment={"ANSIBLE_COLLECTIONS_PATH": before})
+    again = medians(runs, once)
     print(where(stage, "hwaccel.gpu.site", "-i", str(inventory)))
-    return [("site", "20 nodes", first), ("site", "no-op", again["no-op"])]
+    return [(SITE, "20 nodes", first), *((name, "no-op", cost) for name, cost in again.items())]
 
 
 def where(stage: Stage, *run: str) -> str:
@@ -201,6 +211,20 @@ def plan_rows(stage: Stage, count: int, runs: int) -> Rows:
     }
     once = {name: functools.partial(stage.run, playbook) for name, playbook in playbooks.items()}
     return [(name, f"{count} machines", cost) for name, cost in medians(runs, once).items()]
+
+
+def preflight_rows(stage: Stage) -> Rows:
+    """Of many machines, for which nothing is there: its problems are expected."""
+    rows: Rows = []
+    for total in TOTALS:
+        progress(f"preflight of {total} machines of two clusters")
+        clusters, machines = many_machines.inventory(total, stage.work)
+        inventory = stage.work / "machines.yml"
+        groups = {group: {"hosts": hosts} for group, hosts in {"gpu_clusters": clusters, **machines}.items()}
+        inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
+        cost = stage.run("hwaccel.gpu.preflight", "-i", str(inventory), expect_success=False)
+        rows.append((PREFLIGHT, f"{total} machines", cost))
+    return rows
 
 
 def demo_rows(stage: Stage, fleet: pathlib.Path) -> Rows:
@@ -240,13 +264,25 @@ def budgets(rows: Rows) -> list[Budget]:
             other = next(other for peer_name, peer_what, other in rows if peer_name == "kubernetes.core.k8s_info")
             result.append(Budget(f"node_info, {what}: seconds", value.wall, 8, round(other.wall, 1)))
             result.append(Budget(f"node_info, {what}: peak MiB", value.peak_mib, 150, round(other.peak_mib)))
-        if name == "site" and what == "no-op":
+        if name == SITE_BEFORE:
+            own = cost[SITE, what]
+            result.append(Budget(f"{SITE}, {what}: requests", own.requests, value.requests, value.requests))
+            result.append(
+                Budget(f"{SITE}, {what}: CPU seconds", own.cpu, round(1.03 * value.cpu, 2), round(value.cpu, 2))
+            )
+        if name == SITE and what == "no-op":
             result.append(Budget("site, no-op: seconds", value.wall, 5))
             result.append(Budget("site, no-op: writes", value.writes, 0))
             result.append(Budget("site, no-op: changed tasks", value.changed, 0))
         if name == PLAN:
             result.append(Budget(f"{name}, {what}: seconds above {IDLE}", value.wall - cost[IDLE, what].wall, 2))
             result.append(Budget(f"{name}, {what}: peak MiB", value.peak_mib, 150))
+        if name == PREFLIGHT and what == f"{TOTALS[-1]} machines":
+            few, some = (cost[PREFLIGHT, f"{total} machines"].cpu for total in TOTALS[:-1])
+            # Of one machine more.
+            before, more = (some - few) / (TOTALS[1] - TOTALS[0]), (value.cpu - some) / (TOTALS[2] - TOTALS[1])
+            result.append(Budget(f"{name}, {what}: seconds", value.wall, 60))
+            result.append(Budget(f"{name}, {what}: CPU of one more, beside that with {TOTALS[1]}", more / before, 1.5))
         if name == "demo" and what == "again":
             result.append(Budget("demo, again: seconds", value.wall, 15))
     return result
@@ -300,8 +336,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10, help="repetitions of each no-op")
     parser.add_argument(
         "--parts",
-        default="apply,site,demo,plan,fleet",
+        default="apply,site,demo,plan,preflight,fleet",
         help="fleet leaves its nodes to the sandbox's end, so it comes last",
+    )
+    parser.add_argument(
+        "--before",
+        default="",
+        help="folder .build of a clone of another commit, after `make tree` there, to compare site with",
     )
     arguments = parser.parse_args()
     os.environ["ANSIBLE_COLLECTIONS_PATH"] = os.pathsep.join(
@@ -314,9 +355,10 @@ def main() -> int:
         for part in arguments.parts.split(","):
             rows += {
                 "apply": lambda: apply_rows(stage, api, arguments.runs),
-                "site": lambda: site_rows(stage, min(3, arguments.runs)),
+                "site": lambda: site_rows(stage, min(3, arguments.runs), arguments.before),
                 "demo": lambda: demo_rows(stage, fleet_file),
                 "plan": lambda: plan_rows(stage, 500, min(3, arguments.runs)),
+                "preflight": lambda: preflight_rows(stage),
                 "fleet": lambda: fleet_rows(stage, api, arguments.nodes),
             }[part]()
     judged = budgets(rows)

@@ -61,3 +61,33 @@ def test_the_proxy_adds_the_round_trip_and_keeps_the_bytes(load) -> None:
                 assert time.monotonic() - began >= 0.05
         thread.join(timeout=240)
         assert not thread.is_alive()
+
+
+def missed(load, **costs: tuple[str, float, int]) -> list[str]:
+    """Budgets that are exceeded. costs: by row, what it has run, its CPU seconds, and its requests."""
+    bench, cost = load("bench"), load("measure").Cost
+    names = {"site": bench.SITE, "before": bench.SITE_BEFORE}
+    rows = [
+        (names.get(name, bench.PREFLIGHT), what, cost(4.0, cpu, 100.0, requests, 0, 0))
+        for name, (what, cpu, requests) in costs.items()
+    ]
+    return [budget.what for budget in bench.budgets(rows) if not budget.met]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "requests", "expected"),
+    [
+        (10.2, 70, []),
+        (10.4, 70, ["site, no-op: CPU seconds"]),
+        (10.0, 71, ["site, no-op: requests"]),
+    ],
+)
+def test_site_is_compared_with_that_of_another_commit(load, cpu: float, requests: int, expected: list[str]) -> None:
+    assert missed(load, site=("no-op", cpu, requests), before=("no-op", 10.0, 70)) == expected
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [(60.0, 0), (80.0, 1)])
+def test_what_one_machine_more_costs_may_not_grow(load, cpu: float, expected: int) -> None:
+    few, some, many = (f"{total} machines" for total in load("bench").TOTALS)
+    found = missed(load, few=(few, 15.0, 0), some=(some, 30.0, 0), many=(many, cpu, 0))
+    assert len(found) == expected and all("one more" in text for text in found)
