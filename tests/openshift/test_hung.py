@@ -71,7 +71,7 @@ AHEAD, TWO_DAYS_AGO = "7200", "-172800"
 OTHER_CONTROLLERS = (
     "IngressStateEndpointsDegraded: No subsets found for the endpoints of oauth-server",
     "OAuthServerServiceEndpointAccessibleControllerDegraded: "
-    'Get "https://172.30.72.13:443/healthz": dial tcp 172.30.72.13:443: connect: connection refused',
+    'Get "https://198.51.100.13:443/healthz": dial tcp 198.51.100.13:443: connect: connection refused',
     "OAuthServerServiceEndpointsEndpointAccessibleControllerDegraded: oauth service endpoints are not ready",
 )
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

@@ -33,6 +33,7 @@ def _machine(choose: random.Random, name: str, role: str) -> s.Machine:
         choose.choice(_TEXTS),
         choose.choice(_TEXTS),
         choose.choice((0, 1, 5)),
+        choose.choice((0, 2, 9)),
         choose.choice((None, 0.0, 5000.0)),
         choose.choice(_TEXTS),
         choose.random() < 0.2,
