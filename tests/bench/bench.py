@@ -19,7 +19,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import peers
@@ -234,6 +234,17 @@ def demo_rows(stage: Stage, fleet: pathlib.Path) -> Rows:
     return [("demo", what, stage.run(*run)) for what in ("after site", "again")]
 
 
+def of_preflight(cost: Mapping[tuple[str, str], Cost]) -> list[Budget]:
+    """What it takes with the most machines, and whether one machine more costs more with many than with few."""
+    few, some, many = (cost[PREFLIGHT, f"{total} machines"] for total in TOTALS)
+    before, after = (some.cpu - few.cpu) / (TOTALS[1] - TOTALS[0]), (many.cpu - some.cpu) / (TOTALS[2] - TOTALS[1])
+    name = f"{PREFLIGHT}, {TOTALS[2]} machines"
+    return [
+        Budget(f"{name}: seconds", many.wall, 60),
+        Budget(f"{name}: CPU of one more, beside that with {TOTALS[1]}", after / before, 1.5),
+    ]
+
+
 def budgets(rows: Rows) -> list[Budget]:
     cost = {(name, what): value for name, what, value in rows}
     result = []
@@ -278,11 +289,7 @@ def budgets(rows: Rows) -> list[Budget]:
             result.append(Budget(f"{name}, {what}: seconds above {IDLE}", value.wall - cost[IDLE, what].wall, 2))
             result.append(Budget(f"{name}, {what}: peak MiB", value.peak_mib, 150))
         if name == PREFLIGHT and what == f"{TOTALS[-1]} machines":
-            few, some = (cost[PREFLIGHT, f"{total} machines"].cpu for total in TOTALS[:-1])
-            # Of one machine more.
-            before, more = (some - few) / (TOTALS[1] - TOTALS[0]), (value.cpu - some) / (TOTALS[2] - TOTALS[1])
-            result.append(Budget(f"{name}, {what}: seconds", value.wall, 60))
-            result.append(Budget(f"{name}, {what}: CPU of one more, beside that with {TOTALS[1]}", more / before, 1.5))
+            result += of_preflight(cost)
         if name == "demo" and what == "again":
             result.append(Budget("demo, again: seconds", value.wall, 15))
     return result

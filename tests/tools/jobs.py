@@ -132,7 +132,7 @@ ANSIBLE_FACING = tuple(
         *(f"modules/test_{m}.py" for m in ("ignition_info", "node_csr_approve")),
         *(f"modules/test_openshift_{m}.py" for m in ("archive", "credentials", "install", "wait")),
         *(f"plugin_utils/test_{one}.py" for one in ("direct", "installed", "lines", "looking", "manifests", "slices")),
-        "plugin_utils/test_variables.py",
+        *(f"plugin_utils/test_{one}.py" for one in ("evaluation", "variables")),
         "machines/dns_pxe/test_preflight.py",
         "machines/boot/test_role.py",
         *(f"machines/test_{one}.py" for one in ("evidence", "witnesses")),

@@ -78,4 +78,5 @@ def test_the_request_for_a_machine_is_that_of_ansible_with_few_templates(given: 
     (found,) = lookup.run([REQUEST], variables)
     assert alike(found) == alike(expected)
     assert found["mac"] == "52:54:00:00:00:aa" and found["bmc"]["has_password"] and "secret" not in str(found)
-    assert Counting.asked < 20, "each takes a millisecond, for each machine"
+    # Core 2.16 also asks for each variable in a template.
+    assert Counting.asked < 40, "each takes a millisecond, for each machine"

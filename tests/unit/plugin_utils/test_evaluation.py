@@ -45,10 +45,12 @@ def _trusted(value: t.Any) -> t.Any:
 
 
 def alike(value: t.Any) -> t.Any:
-    """Core 2.16 makes texts of numbers, and values of texts such as True."""
+    """Core 2.16 makes texts of numbers, an empty one of null, and values of texts such as True."""
     if isinstance(value, list):
         return [alike(one) for one in value]
-    return {key: alike(one) for key, one in value.items()} if isinstance(value, dict) else str(value)
+    if isinstance(value, dict):
+        return {key: alike(one) for key, one in value.items()}
+    return "" if value is None else str(value)
 
 
 @pytest.mark.parametrize("given", GIVEN)
@@ -83,7 +85,7 @@ def test_what_is_undefined_is_undefined(text: str) -> None:
 def test_each_text_is_evaluated_once() -> None:
     case = Case(a="{{ 1 + 1 }}")
     value = {"x": case.variables["a"], "y": [case.variables["a"], "plain", 3, None]}
-    assert alike(case.ours(value)) == {"x": "2", "y": ["2", "plain", "3", "None"]}
+    assert alike(case.ours(value)) == {"x": "2", "y": ["2", "plain", "3", ""]}
     assert len(case.asked) == 1
 
 
