@@ -20,6 +20,7 @@ from ansible_collections.hwaccel.gpu.tests.unit.machines.boot.test_plan import G
 PLAN = {
     "power": "off",
     "started": True,
+    "ends": False,
     "joined": "no",
     "steps": [{"kind": "power", "text": "power on"}],
     "messages": [],
