@@ -45,7 +45,7 @@ def test_lanes_without_a_mutation_pass(bench: Bench) -> None:
 def test_a_sample_is_caught_or_listed(bench: Bench) -> None:
     began = time.monotonic()
     chosen = {*sample(MUTANTS, COUNT, SEED), *KNOWN}
-    found = list(bench.run([mutant for mutant in MUTANTS if mutant in chosen], KNOWN))
+    found = patient(bench, list(bench.run([mutant for mutant in MUTANTS if mutant in chosen], KNOWN)))
     print("\n".join(figure(found, time.monotonic() - began)))
     assert wrong(found) == []
 
@@ -58,8 +58,18 @@ def test_every_mutant_is_caught_or_listed(bench: Bench) -> None:
     for one in bench.run([mutant for mutant in MUTANTS if mutant.id not in before], KNOWN):
         kept.add(one)
         found.append(one)
+    found = patient(bench, found)
     print("\n".join(figure(found, time.monotonic() - began)))
     assert wrong(found) == []
+
+
+def patient(bench: Bench, found: c.Sequence[Outcome]) -> list[Outcome]:
+    """With those tried once more, with ten times the time, that are listed as survivors: on a busy machine a node that passes may be late."""
+    late = [one.mutant for one in found if one.state != SURVIVES and one.mutant.id in LISTED.leaves]
+    bench.patience = 10
+    again = {one.mutant: one for one in bench.run(late, KNOWN)} if late else {}
+    bench.patience = 1
+    return [again.get(one.mutant, one) for one in found]
 
 
 def wrong(found: c.Sequence[Outcome]) -> list[str]:

@@ -45,18 +45,15 @@ from ansible_collections.hwaccel.gpu.tests.live.support.sandboxes import Sandbox
 
 #: Factor for the delays of a real node.
 TIME_SCALE = 0.01
-#: Mutants that run at once.
-LANES = 40
+#: Mutants that run at once, and threads that ask about them.
+LANES, _THREADS = 40, 8
 #: Seconds that a mutant has at least, and times what the sound node needed: 900 and more of a real node.
 LEAST, FACTOR = 6.0, 2.0
 #: Seconds after which even a sound node has failed, on whatever machine.
 _LIMIT = 600.0
-#: Seconds after which nodes do not join because of a mutant.
-_NODES = 60.0
-#: Seconds in which the API server follows the schema of a kind.
-_SCHEMA = 1.0
-_GATES = ("features", "driver", "devices", "exporters")
-_SOUND = "sound"
+#: Seconds after which nodes do not join because of a mutant, and in which the API server follows the schema of a kind.
+_NODES, _SCHEMA = 60.0, 1.0
+_GATES, _SOUND = ("features", "driver", "devices", "exporters"), "sound"
 _DEFAULTS = {name: spec.get("default") for name, spec in ARGUMENT_SPEC.items()}
 _GPU = rendered.GPU | {"count": 2}
 _POOLS = [
@@ -68,7 +65,6 @@ _POOLS = [
         "driver": {"provider": "host"},
     },
 ]
-_THREADS = 8
 _IDLE = (asked.MINE, asked.OTHER, asked.TAKEN)
 #: As a gate: the rules of manifests.
 RULES = "rules"
@@ -99,10 +95,10 @@ class Lane:
 
 
 class Bench:
-    """`pods`, `devices` and all else of a lane are deleted before the next lanes begin."""
+    """`pods`, `devices` and all else of a lane are deleted before the next lanes begin. patience: times what a mutant has otherwise."""
 
     def __init__(self, make: c.Callable[..., Sandbox], objects: dict[str, list[Obj]]) -> None:
-        self.objects = objects
+        self.objects, self.patience = objects, 1
         self.sandbox = make({"time_scale": TIME_SCALE, "pools": [_idle()]})
         self.sandbox.wait_limit = _NODES
         self.client: t.Any = connect({"kubeconfig": self.sandbox.kubeconfig})
@@ -345,11 +341,14 @@ class Bench:
                 took = time.monotonic() - began
                 if control and passed.issuperset(control):
                     needed = needed or took
-                if passed.issuperset([*nodes, *control]) or (needed and took > max(LEAST, FACTOR * needed)):
+                if passed.issuperset([*nodes, *control]) or (needed and took > self._limit(needed)):
                     break
                 assert took < _LIMIT, f"the sound node does not pass: {self._verdicts(control)}"
                 time.sleep(max(1.0, 4 * (time.monotonic() - asked)))
         return needed
+
+    def _limit(self, needed: float) -> float:
+        return self.patience * max(LEAST, FACTOR * needed)
 
     def _verdicts(
         self, nodes: list[str], users: c.Collection[str] = (), needed: float = 0.0
@@ -376,7 +375,7 @@ class Bench:
         return self._run_pod(pod, others, len(nodes), needed)
 
     def _run_pod(self, pod: Obj, others: frozenset[str], parallel: int, needed: float) -> dict[str, tuple[str, str]]:
-        seconds = max(LEAST, FACTOR * needed)
+        seconds = self._limit(needed)
         options = RunOptions(rendered.AGENTS, parallel, 3 * seconds, 3 * seconds, 3 * seconds)
         settings = validation.Settings(
             pod, parse_pools(_POOLS), others, always=True, max_failed="100%", options=options
@@ -396,7 +395,7 @@ class Bench:
         """Lanes whose Deployment is not ready, although one without a mutation is. settled: when nodes without a mutation had passed."""
         if not found:
             return {}
-        end, sound = settled + LEAST, [lane for lane in found if not lane.mutant]
+        end, sound = settled + self.patience * LEAST, [lane for lane in found if not lane.mutant]
         while lacking := nfd.lacking(self.client):
             late = [one for one in lacking if any(one.namespace.endswith(f"-{lane.name}") for lane in sound)]
             if time.monotonic() > end and not late:
@@ -435,7 +434,7 @@ class Bench:
                     told[lane.name] = "engine", refused
             for lane, mutant in pairs[: len(sound)]:
                 assert not (said := told.get(lane.name) or self._asked_of(lane, mutant, _LIMIT)), said
-            end = time.monotonic() + max(LEAST, (FACTOR - 1) * (time.monotonic() - began))
+            end = time.monotonic() + self.patience * max(LEAST, (FACTOR - 1) * (time.monotonic() - began))
             for lane, mutant in pairs[len(sound) :]:
                 if lane.name not in told:
                     told[lane.name] = asked.GATE, self._asked_of(lane, mutant, end - time.monotonic())
