@@ -20,6 +20,8 @@ from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.dns_pxe.place
 from ansible_collections.hwaccel.gpu.plugins.plugin_utils.machines.load_balancer.machine import members
 
 Row = c.Mapping[str, t.Any]
+#: When a machine has downloaded a file, and which.
+_Download = tuple[float, boot_log.Event]
 #: Of journalctl with --output=short-unix, and of nginx's format "combined".
 _UNIX, _LOCAL = re.compile(r"(\d{9,}\.\d+) "), re.compile(r"\[(\d\d)/(\w{3})/(\d{4}):(\S+ [+-]\d{4})\]")
 _DOWNLOADED = re.compile(r'"GET [^"]*" 200 |dnsmasq-tftp\[\d+\]: sent ')
@@ -126,6 +128,7 @@ def _of_logs(given: Row, cluster: str, servers: c.Sequence[_Told], unread: c.Seq
     logs = [(one.reads["now"], log) for one in servers if (log := (one.reads.get("logs") or {}).get(given["address"]))]
     lines = [line for _now, log in logs for line in log["lines"]]
     verdict, known = boot_log.verdict(machine, lines), boot_log.events(lines, machine)
+    downloads = [_downloads(log, machine) for _now, log in logs]
     quiet = [seconds for now, log in logs if (seconds := _quiet(log["lines"], machine, now)) is not None]
     if verdict.stage != boot_log.NOTHING:
         row["what"] = next((one.what for one in reversed(known) if one.stage == verdict.stage and not one.refused), "")
@@ -133,8 +136,8 @@ def _of_logs(given: Row, cluster: str, servers: c.Sequence[_Told], unread: c.Seq
         **row,
         "stage": verdict.stage,
         "refused": verdict.refused,
-        "fetches": sum(len(_fetched(log, machine)) for _now, log in logs),
-        "restarts": sum(_restarts(log, machine) for _now, log in logs),
+        "fetches": sum(len(_fetched(one)) for one in downloads),
+        "restarts": sum(_restarts(one, machine) for one in downloads),
         "quiet": min(quiet, default=None),
     }
 
@@ -148,7 +151,7 @@ def _as_logged(given: Row, cluster: str) -> machines.Machine | None:
     return machines.Machine(given["label"], cluster, given["role"], address, given["mac"])
 
 
-def _downloads(log: Row, machine: machines.Machine) -> list[tuple[float, boot_log.Event]]:
+def _downloads(log: Row, machine: machines.Machine) -> list[_Download]:
     """Complete downloads since the machine was started, and when. Without a mark, they may be of an earlier installation."""
     if log["earlier"]:
         return []
@@ -156,17 +159,17 @@ def _downloads(log: Row, machine: machines.Machine) -> list[tuple[float, boot_lo
     return [(_moment(line) or 0.0, event) for line in lines for event in boot_log.events([line], machine)]
 
 
-def _fetched(log: Row, machine: machines.Machine) -> list[float]:
+def _fetched(downloads: c.Iterable[_Download]) -> list[float]:
     """When it has downloaded its ignition file."""
-    return [moment for moment, event in _downloads(log, machine) if event.stage == boot_log.IGNITION]
+    return [moment for moment, event in downloads if event.stage == boot_log.IGNITION]
 
 
-def _restarts(log: Row, machine: machines.Machine) -> int:
+def _restarts(downloads: c.Sequence[_Download], machine: machines.Machine) -> int:
     """Starts from the network after its ignition file: each reads its boot entry once. Lines of dnsmasq stand before those of the web server."""
-    fetched, entry = _fetched(log, machine), f"/{entries.file_name(machine)}"
+    fetched, entry = _fetched(downloads), f"/{entries.file_name(machine)}"
     if not fetched:
         return 0
-    return sum(moment > max(fetched) and entry in event.what for moment, event in _downloads(log, machine))
+    return sum(moment > max(fetched) and entry in event.what for moment, event in downloads)
 
 
 def _quiet(lines: c.Sequence[str], machine: machines.Machine, now: float) -> float | None:
