@@ -14,6 +14,7 @@ import pathlib
 
 from ansible_collections.hwaccel.gpu.plugins.module_utils._operations.node_csr.reads import NODE
 from ansible_collections.hwaccel.gpu.tests.boot.rig.boot_rig import BootRig
+from ansible_collections.hwaccel.gpu.tests.live.support.audit import AuditLog
 from ansible_collections.hwaccel.gpu.tests.live.support.clusters import gpus_of, is_ready
 from ansible_collections.hwaccel.gpu.tests.live.support.site import Run
 from ansible_collections.hwaccel.gpu.tests.openshift.rig import coreos, metal
@@ -57,12 +58,10 @@ class Trial:
 
     def rests(self) -> None:
         """Another run has nothing to do, and no request of it writes."""
-        log = self.chain.plane.audit_log
-        before = len(log.read_text(encoding="utf-8").splitlines())
+        audit = AuditLog(self.chain.plane.audit_log)
         run = self.done()
         assert run.changed() == 0, [one["name"] for one in run.tasks if one["result"].get("changed") is True]
-        rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()[before:]]
-        assert [row["requestURI"] for row in rows if _writes(row)] == []
+        assert [str(one) for one in audit.ours() if one.verb not in ("get", "list", "watch")] == []
 
     def refuses(self, *warnings: str) -> list[str]:
         """Problems of a run that touches nothing. warnings: regular expressions of those that come with them."""
@@ -87,10 +86,6 @@ class Trial:
     def reached(self, state: str) -> bool:
         """Whether the operators have come to a state of theirs."""
         return self.chain.started.is_set() and state in self.chain.operators.done
-
-
-def _writes(row: dict[str, str]) -> bool:
-    return row.get("userAgent", "").startswith("hwaccel.gpu/") and row["verb"] not in ("get", "list", "watch")
 
 
 @contextlib.contextmanager
